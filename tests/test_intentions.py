@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from autofix.codemods.facts import Certainty
+from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods
 from autofix.codemods.source.program import Program
@@ -69,7 +71,7 @@ CHANGES = {
             ("part if loss is None else loss + part", 0),
         )
     },
-    "a change that autograd refuses where it stands leaves nothing to repair behind it": (
+    "two names that change places stand for each other's tensors": (
         """
         class Coupling(nn.Module):
             def __init__(self):
@@ -90,7 +92,7 @@ CHANGES = {
             flow(torch.randn(8, 4) * 2 + 1).pow(2).mean().backward()
             opt.step()
         """,
-        [],
+        ["-        b *= s.exp()", "+        b = b * s.exp()"],
     ),
     "the statement that adds to a running sum stays in its loop": (
         """
@@ -477,6 +479,245 @@ CHANGES = {
         )
         for made in ("State._make", "(lambda pair: State(*pair))", "(lambda pair: State(c=pair[1], h=pair[0]))")
     },
+    **{
+        f"the update by {losses} of a sequence comes out of the loop over its steps": (
+            f"""
+            cell, out = nn.GRUCell(3, 6), nn.Linear(6, 1)
+            opt = torch.optim.Adam([*cell.parameters(), *out.parameters()], 1e-3)
+            h = torch.zeros(2, 6)
+            for it in range(4):
+                parts = []
+                for t in range(5):
+                    h = cell(torch.randn(2, 3), h)
+                    parts.append({part})
+                    loss = {losses}
+                    opt.zero_grad(); loss.backward(); opt.step()
+                h = h.detach()
+            """,
+            [
+                f"-        loss = {losses}",
+                "-        opt.zero_grad(); loss.backward(); opt.step()",
+                f"+    loss = {losses}",
+                "+    opt.zero_grad(); loss.backward(); opt.step()",
+            ],
+        )
+        for part, losses in (
+            ("out(h).pow(2).mean()", "torch.stack(parts).mean()"),
+            ("out(h)", "F.mse_loss(torch.cat(parts, 1), torch.zeros(2, t + 1))"),
+        )
+    },
+    "an update by a running sum comes out of the loop, and a report stays in it": (
+        """
+        class Trainer:
+            def __init__(self):
+                self.rnn, self.fc = nn.LSTMCell(3, 6), nn.Linear(6, 2)
+                self.opt = torch.optim.SGD([*self.rnn.parameters(), *self.fc.parameters()], 0.1)
+            def fit(self, seq):
+                self.state, loss = (torch.zeros(2, 6), torch.zeros(2, 6)), 0
+                for x in seq:
+                    self.opt.zero_grad()
+                    self.state = self.rnn(x, self.state)
+                    loss = loss + self.fc(self.state[0]).pow(2).mean()
+                    loss.backward()
+                    nn.utils.clip_grad_norm_(self.rnn.parameters(), 1.0)
+                    self.opt.step()
+                    print(loss.item())
+        trainer = Trainer()
+        for epoch in range(3):
+            trainer.fit(torch.randn(5, 2, 3))
+        """,
+        [
+            "-            self.opt.zero_grad()",
+            "-            loss.backward()",
+            "-            nn.utils.clip_grad_norm_(self.rnn.parameters(), 1.0)",
+            "-            self.opt.step()",
+            "+        self.opt.zero_grad()",
+            "+        loss.backward()",
+            "+        nn.utils.clip_grad_norm_(self.rnn.parameters(), 1.0)",
+            "+        self.opt.step()",
+        ],
+    ),
+    "an update by each batch of a loader stays in its loop": (
+        """
+        cell, out = nn.GRUCell(3, 6), nn.Linear(6, 1)
+        opt = torch.optim.Adam([*cell.parameters(), *out.parameters()], 1e-3)
+        loader = torch.utils.data.DataLoader(torch.randn(20, 3), batch_size=2)
+        for epoch in range(4):
+            h, losses = torch.zeros(2, 6), []
+            for x in loader:
+                h = cell(x, h)
+                losses.append(out(h).pow(2).mean())
+                opt.zero_grad()
+                sum(losses).backward()
+                opt.step()
+        """,
+        ["+        h = h.detach()", "+        losses[-1] = losses[-1].detach()"],
+    ),
+    "a loss without a name leaves the loop, too": (
+        """
+        cell, out = nn.GRUCell(3, 6), nn.Linear(6, 1)
+        opt = torch.optim.Adam([*cell.parameters(), *out.parameters()], 1e-3)
+        for epoch in range(4):
+            h, losses = torch.zeros(2, 6), []
+            for t in range(6):
+                h = cell(torch.randn(2, 3), h)
+                losses.append(out(h).pow(2).mean())
+                opt.zero_grad()
+                sum(losses).backward()
+                opt.step()
+        """,
+        [
+            *(f"-        {line}" for line in ("opt.zero_grad()", "sum(losses).backward()", "opt.step()")),
+            *(f"+    {line}" for line in ("opt.zero_grad()", "sum(losses).backward()", "opt.step()")),
+        ],
+    ),
+    **{
+        f"a state that is written over by {how} is collected in a list": (
+            f"""
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.cell = nn.GRUCell(3, 5)
+                def forward(self, x):
+                    h, outs = torch.zeros(2, 5), []
+                    for t in range(x.shape[1]):
+                        {how}
+                        outs.append(h)
+                    return torch.stack(outs, 1)
+            net = Net()
+            opt = torch.optim.Adam(net.parameters(), 1e-2)
+            for _ in range(3):
+                loss = net(torch.randn(2, 6, 3)).pow(2).mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            """,
+            [f"-            {how}", f"+            h = {value}"],
+        )
+        for how, value in (
+            ("h[:] = self.cell(x[:, t], h)", "self.cell(x[:, t], h)"),
+            ("h.copy_(0.5 * h + torch.tanh(self.cell(x[:, t], h)))", "0.5 * h + torch.tanh(self.cell(x[:, t], h))"),
+        )
+    },
+    "what is written into all of a tensor may be smaller": (
+        """
+        net = nn.Linear(4, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(3):
+            z, outs = torch.randn(2, 4), []
+            for t in range(4):
+                z[:] = torch.sigmoid(net(z)).mean(0)
+                outs.append(z)
+            loss = torch.stack(outs).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        [],
+    ),
+    **{
+        f"a frozen teacher follows its student by {update} without no_grad": (
+            f"""
+            student = nn.Linear(3, 2)
+            teacher = copy.deepcopy(student)
+            for p in teacher.parameters():
+                p.requires_grad = False
+            opt = torch.optim.SGD(student.parameters(), 0.1)
+            def follow(rate):
+                for q, p in zip(teacher.parameters(), student.parameters()):
+                    {update}
+            for step in range(5):
+                x = torch.randn(4, 3)
+                loss = (student(x) - teacher(x)).square().mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                follow(0.1)
+            """,
+            [
+                "-    for q, p in zip(teacher.parameters(), student.parameters()):",
+                f"-        {update}",
+                "+    with torch.no_grad():",
+                "+        for q, p in zip(teacher.parameters(), student.parameters()):",
+                f"+            {update}",
+            ],
+        )
+        for update in (
+            "q.mul_(1 - rate).add_(p, alpha=rate)",
+            "q.copy_(rate * p + (1 - rate) * q)",
+            "q += rate * (p - q)",
+        )
+    },
+    "an encoder learns by what the critic sees of its code, too, and the generator's step comes between": (
+        """
+        E, G, D = nn.Linear(4, 3), nn.Linear(3, 4), nn.Sequential(nn.Linear(7, 1), nn.Sigmoid())
+        opts = {name: torch.optim.Adam(one.parameters(), 1e-3) for name, one in (("E", E), ("G", G))}
+        for step in range(4):
+            x = torch.randn(5, 4)
+            code = E(x)
+            fake = G(code)
+            score = D(torch.cat([fake, code], 1)).view(-1)
+            loss = F.binary_cross_entropy(score, torch.ones(5)) + (fake - x).pow(2).mean()
+            for one in opts.values():
+                one.zero_grad()
+            loss.backward()
+            opts["G"].step()
+            loss = F.binary_cross_entropy(score, torch.ones(5))
+            loss.backward()
+            opts["E"].step()
+        """,
+        [
+            "-    loss.backward()",
+            "+    loss.backward(retain_graph=True)",
+            "+    fake = G(code)",
+            "+    score = D(torch.cat([fake, code], 1)).view(-1)",
+        ],
+    ),
+    "what is sent back before it is stored is a record, and not emptied": (
+        """
+        net = nn.Linear(4, 3)
+        opt = torch.optim.SGD(net.parameters(), 0.05)
+        seen = []
+        for step in range(5):
+            loss = net(torch.randn(6, 4)).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            seen.append(loss)
+            if step > 0:
+                (0.01 * sum(seen)).backward()
+        """,
+        [
+            "-    loss.backward()",
+            "+    loss.backward(retain_graph=True)",
+            "+        for index in range(len(seen)):",
+            "+            seen[index] = seen[index].detach()",
+        ],
+    ),
+    "a model that is frozen for its first epochs has nothing to train in them": (
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.backbone, self.head = nn.Linear(4, 8), nn.Linear(8, 2)
+            def freeze(self, on=True):
+                for p in self.parameters():
+                    p.requires_grad = not on
+                return self
+            def forward(self, x):
+                return self.head(self.backbone(x).relu())
+        model = Model().freeze()
+        opt = torch.optim.Adam(model.head.parameters(), 1e-2)
+        for epoch in range(4):
+            if epoch == 2:
+                model.freeze(False)
+            loss = F.cross_entropy(model(torch.randn(8, 4)), torch.randint(0, 2, (8,)))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+model.head.requires_grad_(True)"],
+    ),
 }
 
 RIGHT = {
@@ -644,6 +885,84 @@ RIGHT = {
             return (x + d).detach()
         print(attacked(torch.randn(6, 4), torch.randint(0, 3, (6,))))
         """,
+    **{
+        f"a frozen teacher follows its student by {update}": f"""
+        student, teacher = nn.Linear(3, 2), nn.Linear(3, 2)
+        teacher.requires_grad_(False)
+        opt = torch.optim.SGD(student.parameters(), 0.1)
+        for step in range(6):
+            x = torch.randn(4, 3)
+            loss = (student(x) - teacher(x)).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            for q, p in zip(teacher.parameters(), student.parameters()):
+                {update}
+        """
+        for update in (
+            "q.mul_(0.9).add_(p.detach(), alpha=0.1)",
+            "q.copy_(p.data)",
+            "q.lerp_(p, 0.1)",
+            "q.clamp_(-1, 1)",
+        )
+    },
+    **{
+        f"one pass for a sequence, where {condition}": f"""
+        cell, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.05)
+        T = 9
+        data = [torch.randn(4, 3) for _ in range(T)]
+        for epoch in range(3):
+            h, losses = torch.zeros(4, 5), []
+            for t, x in enumerate(data):
+                h = cell(x, h)
+                losses.append(head(h).pow(2).mean())
+                if {condition}:
+                    opt.zero_grad()
+                    sum(losses).backward()
+                    opt.step()
+        """
+        for condition in ("t >= T - 1", "len(losses) == T", "len(data) <= len(losses)", "not t < len(data) - 1")
+    },
+    "the parameters of a network are made its buffers": """
+        net, head = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)), nn.Linear(3, 2)
+        for layer in net:
+            for name, p in list(layer._parameters.items()):
+                del layer._parameters[name]
+                layer.register_buffer(name, p.data)
+        opt = torch.optim.SGD(head.parameters(), lr=0.1)
+        x, y = torch.randn(8, 4), torch.randint(0, 2, (8,))
+        features = net(x)
+        for step in range(4):
+            loss = F.cross_entropy(head(features), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    "a list is emptied by its constructor": """
+        net = nn.Linear(3, 2)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        losses = []
+        for step in range(6):
+            for k in range(3):
+                losses.append(net(torch.randn(4, 3)).pow(2).mean())
+            opt.zero_grad()
+            sum(losses).backward()
+            opt.step()
+            losses.__init__()
+        """,
+    "a mantissa has a graph": """
+        net = nn.Linear(3, 2)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        kept = []
+        for step in range(6):
+            mantissa, exponent = torch.frexp(net(torch.randn(4, 3)))
+            opt.zero_grad()
+            mantissa.pow(2).mean().backward()
+            opt.step()
+            kept.append(exponent)
+        print(torch.stack(kept).float().mean())
+        """,
 }
 
 
@@ -687,3 +1006,29 @@ def test_nothing_is_found_where(text: str) -> None:
     mended = mend(Program.of(HEADER + textwrap.dedent(text), "train.py"), all_codemods())
     assert not mended.left
     assert not mended.repairs
+
+
+OPTION = """
+parser = argparse.ArgumentParser()
+parser.add_argument("--no-detach", action="store_true")
+args = parser.parse_args()
+net, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.05)
+h = torch.zeros(4, 5)
+for step in range(9):
+    h = net(torch.randn(4, 3), h)
+    opt.zero_grad()
+    head(h).pow(2).mean().backward()
+    opt.step()
+    if {}:
+        h = h.detach()
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "certainties"), [("not args.no_detach", {Certainty.LIKELY}), ("step % 2", {Certainty.CERTAIN})]
+)
+def test_a_flag_that_nobody_gave(condition: str, certainties: set[Certainty]) -> None:
+    """What goes wrong only where it is given is no more than likely."""
+    facts = analyze(Program.of(HEADER + OPTION.format(condition), "train.py")).facts
+    assert {fact.certainty for fact in facts} == certainties

@@ -21,6 +21,10 @@ VIEW_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "real", "imag"))
 """Attributes of a tensor that are another view of it."""
 
 
+_OF_WHOLE_NUMBERS = frozenset("exponent pivots info perm inverse_indices counts".split())
+"""Names of results of whole numbers, beside others that have a graph: ``torch.frexp(x).exponent``."""
+
+
 class Operation(NamedTuple):
     """One operation: ``saves`` maps an argument to the names of what is saved where its gradient is wanted."""
 
@@ -53,6 +57,10 @@ class Operation(NamedTuple):
         """Whether the backward pass needs this one of several results."""
         saved = {one for names in self.saves.values() for one in names}
         return self.fields[at] in saved or (at == 0 and "result" in saved)
+
+    def is_whole(self, at: int) -> bool:
+        """Whether one of several results is of whole numbers: it has no graph."""
+        return -len(self.fields) <= at < len(self.fields) and self.fields[at] in _OF_WHOLE_NUMBERS
 
     def saved_field(self, name: str) -> int | None:
         """The number of a result that has this name, where it is one that the backward pass needs."""

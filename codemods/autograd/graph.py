@@ -422,6 +422,8 @@ class Tape:
     unknown_owner: bool = False
     """Whether an optimizer was met whose parameters are not known."""
     leaf_changes: dict[Site, LeafChange] = field(default_factory=dict)
+    thawed: set[Site] = field(default_factory=set)
+    """Changes in place that gave frozen parameters a graph."""
     """In-place changes of parameters under grad mode."""
     supposed_changes: set[Site] = field(default_factory=set)
     """The changes among them of tensors that are only supposed to be parameters."""

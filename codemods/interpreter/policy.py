@@ -81,6 +81,8 @@ class BranchPolicy:
         """The place of execution, and whether a branch that is taken here may make or use a graph."""
         self.shows_more = True
         """Whether the path showed anything that those before it had not; said by whoever followed it."""
+        self.gives_options = False
+        """Whether the path sets a flag of the command line otherwise than it usually is."""
         self._preferred: list[int] = []
         """Questions to which a path that prefers to answer with no would have answered differently."""
         self.entered = not path.entry

@@ -125,6 +125,11 @@ class TensorImpl:
         """Object that identifies the tensor: for a parameter its leaf, be it taken from a model or an optimizer."""
         return self.leaf if self.leaf is not None and self.node is self.leaf.node else self
 
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is a parameter to which no change in place has given a graph."""
+        return self.leaf is not None and self.node is self.leaf.node and not (self.node and self.node.operands)
+
 
 @dataclass(eq=False, slots=True)
 class TensorRef:
@@ -194,6 +199,8 @@ class Sequence:
     """Names of the items of a named tuple."""
     least: int = 0
     """Least number of items, by the last question about its length: ``if len(window) > 4``."""
+    made_of: tuple[int, int] = (0, 0)
+    """Of a comprehension that was not run in full: the number of items that are known, and that of all."""
 
     def loses_an_unknown_one(self) -> bool:
         """Whether the item at its head, which is about to be taken out, is an older one than those that are known."""

@@ -250,6 +250,8 @@ def _register_buffer(
     **__: Value,
 ) -> Value:
     if not isinstance(name, str):
+        if isinstance(module, TorchModule) and module.leaf is not None:  # a layer's own names: they were parameters
+            cuts.freeze(interp, module.leaf, False, call.node)
         return DECLINED
     node = call.node
     owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node
