@@ -137,6 +137,18 @@ def public_names(library: str) -> list[str]:
     return names
 
 
+def distribution(kind: str) -> Module | None:
+    """The row of a class of ``torch.distributions``; None where it is no such class."""
+    row = _raw()["distributions"].get(kind)
+    return Module(kind, tuple(row["args"])) if row is not None else None
+
+
+def has_rsample(kind: str) -> bool:
+    """Whether a distribution draws samples that are smooth functions of its parameters."""
+    row = _raw()["distributions"].get(kind, {})
+    return row.get("rsample") is True
+
+
 @cache
 def _entry(name: str) -> str:
     """The table's own name of an operation; empty where it has none."""

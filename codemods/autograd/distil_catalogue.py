@@ -287,6 +287,17 @@ def _names() -> Iterator[tuple[str, list[str]]]:
         yield library, sorted(name for name in taken if name != "__builtins__")
 
 
+def _distributions() -> Iterator[tuple[str, Row]]:
+    """By class of ``torch.distributions``, the names of its parameters, and whether ``rsample`` is one of its methods."""
+    from torch import distributions
+
+    for name in distributions.__all__:
+        kind = getattr(distributions, name)
+        if isinstance(kind, type) and issubclass(kind, distributions.Distribution):
+            arguments = [one for one in inspect.signature(kind).parameters if one != "validate_args"]
+            yield name, {"args": arguments, "rsample": kind.has_rsample is True}
+
+
 def _by_hand(name: str) -> dict[str, list[str]]:
     """The hand-written saves of a composite operation."""
     return {key: saved.split() for key, saved in composites.SAVES[name].items()}
@@ -354,6 +365,7 @@ def main() -> None:
     modules = dict(_modules(torch))
     parts = {"operations": _written(_checked(operations).items()), "modules": _written(modules.items())}
     parts["names"] = _written(_names())
+    parts["distributions"] = _written(_distributions())
     text = "{\n" + ",\n".join(f'"{name}": {{\n{rows}\n}}' for name, rows in parts.items()) + "\n}\n"
     TARGET.write_text(text, encoding="utf-8")
     print(f"{len(operations)} operations and {len(modules)} modules written to {TARGET}")
