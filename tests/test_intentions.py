@@ -718,6 +718,71 @@ CHANGES = {
         """,
         ["+model.head.requires_grad_(True)"],
     ),
+    "a distribution is made of detached tensors": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        class Agent:
+            def __init__(self):
+                self.prior = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
+            def train(self, x):
+                mean, raw = net(x).chunk(2, -1)
+                now = torch.distributions.Normal(mean, F.softplus(raw))
+                loss = torch.distributions.kl_divergence(now, self.prior).mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                self.prior = torch.distributions.Normal(now.loc, now.scale)
+        agent = Agent()
+        for x in torch.randn(4, 5, 3):
+            agent.train(x)
+        """,
+        [
+            "-        self.prior = torch.distributions.Normal(now.loc, now.scale)",
+            "+        self.prior = torch.distributions.Normal(now.loc.detach(), now.scale.detach())",
+        ],
+    ),
+    "a distribution has no detach": (
+        """
+        net = nn.Linear(3, 2)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        kept = []
+        for x in torch.randn(4, 5, 3):
+            now = torch.distributions.Categorical(logits=net(x))
+            loss = -now.entropy().mean()
+            if kept:
+                loss = loss + torch.distributions.kl_divergence(kept[-1], now).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            kept.append(now)
+        """,
+        [],
+    ),
+    **{
+        f"a loss of nothing but a draw from {kind}": (
+            f"""
+            net = nn.Linear(3, 4)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            for x in torch.randn(4, 5, 3):
+                z = torch.distributions.{kind}(net(x)).sample()
+                opt.zero_grad()
+                z.pow(2).mean().backward()
+                opt.step()
+            """,
+            changed,
+        )
+        for kind, changed in (
+            ("Bernoulli", []),
+            (
+                "Exponential",
+                [
+                    "-    z = torch.distributions.Exponential(net(x)).sample()",
+                    "+    z = torch.distributions.Exponential(net(x)).rsample()",
+                ],
+            ),
+        )
+    },
 }
 
 RIGHT = {

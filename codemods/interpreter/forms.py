@@ -19,6 +19,8 @@ NAME, ITEMS = "$x", ("$1", "$2", "$3")
 def form_of(value: Value) -> Form:
     """The shape of a value; ``OTHER`` where it has no name of its own."""
     match value:
+        case TensorRef() if value.cell.distribution:
+            return Form.OTHER
         case TensorRef():
             return Form.UNKNOWN if value.cell.unsure else Form.TENSOR
         case Sequence() if value.kind in ENCLOSED:
@@ -29,7 +31,7 @@ def form_of(value: Value) -> Form:
             return Form.TUPLE if value.kind == "tuple" else Form.LIST
         case Sequence(kind="list") if value.items and all(map(_is_state, value.items)):
             return Form.NESTED
-        case Mapping() if value.items and all(isinstance(slot.value, TensorRef) for slot in value.items.values()):
+        case Mapping() if value.items and all(_is_tensor(slot.value) for slot in value.items.values()):
             return Form.DICT
     return Form.OTHER
 
@@ -41,7 +43,11 @@ def _is_state(slot: Binding) -> bool:
 
 
 def _tensors_only(value: Sequence) -> bool:
-    return bool(value.items) and all(isinstance(slot.value, TensorRef) for slot in value.items)
+    return bool(value.items) and all(_is_tensor(slot.value) for slot in value.items)
+
+
+def _is_tensor(value: Value) -> bool:
+    return isinstance(value, TensorRef) and not value.cell.distribution
 
 
 def whole_of(value: Value) -> str:
@@ -58,6 +64,8 @@ def whole_of(value: Value) -> str:
 def _detached(value: Value, code: str, items: tuple[str, ...]) -> str | None:
     """Source of *value*, which *code* spells, without its graphs; *code* if it has none, None if there is no way."""
     match value:
+        case TensorRef() if value.cell.distribution:
+            return code if value.cell.node is None else None
         case TensorRef():
             if value.cell.node is None:
                 return code

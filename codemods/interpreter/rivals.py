@@ -126,7 +126,8 @@ def _incidental(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: T
 
     That is so where a step of others follows the pass (the discriminator's), while the second pass goes through those
     others only to come to the shared node: no step uses the gradient that it leaves in them.  What the first pass comes
-    to by another way than through those others (an encoder whose code the loss judges as well) it trains on purpose.
+    to by another way than through those others (an encoder whose code the loss judges as well) it trains on purpose,
+    where a step uses that gradient.
     """
     first, second = passes
     between = {leaf for leaf in tape.stepped if next(_steps([leaf], first, second.clock), None) is not None}
@@ -136,7 +137,9 @@ def _incidental(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: T
     if not passed or served:
         return ()
     users = [consumer for consumer, producer in first.edges if producer.leaf in between]
-    return tuple(sorted(leaf.name for leaf in here - between - _reached_beside(users, first)))
+    used = tape.served | tape.left_over
+    meant = {leaf for leaf in _reached_beside(users, first) if (id(first), leaf.name) in used}
+    return tuple(sorted(leaf.name for leaf in here - between - meant))
 
 
 def _crossed(shared: Node, one: BackwardCall, tape: Tape) -> bool:
