@@ -757,7 +757,7 @@ CHANGES = {
             opt.step()
             kept.append(now)
         """,
-        [],
+        ["+    now = type(now)(logits=now.logits.detach())"],
     ),
     **{
         f"a loss of nothing but a draw from {kind}": (

@@ -87,6 +87,16 @@ class Module(NamedTuple):
         return self.arguments.index(argument) if argument in self.arguments else None
 
 
+class Family(NamedTuple):
+    """A class of ``torch.distributions``."""
+
+    arguments: tuple[str, ...]
+    attributes: frozenset[str]
+    """The arguments that its objects have under the same names."""
+    has_rsample: bool
+    """Whether it draws samples that are smooth functions of its parameters."""
+
+
 _UNKNOWN = Operation("")
 _FAMILIES = ("{}", "linalg_{}", "special_{}", "fft_{}")
 """Forms of names in the table, such as those for ``torch.linalg.solve`` and ``torch.special.entr``."""
@@ -137,16 +147,10 @@ def public_names(library: str) -> list[str]:
     return names
 
 
-def distribution(kind: str) -> Module | None:
+def distribution(kind: str) -> Family | None:
     """The row of a class of ``torch.distributions``; None where it is no such class."""
     row = _raw()["distributions"].get(kind)
-    return Module(kind, tuple(row["args"])) if row is not None else None
-
-
-def has_rsample(kind: str) -> bool:
-    """Whether a distribution draws samples that are smooth functions of its parameters."""
-    row = _raw()["distributions"].get(kind, {})
-    return row.get("rsample") is True
+    return Family(tuple(row["args"]), frozenset(row["attributes"]), row["rsample"]) if row is not None else None
 
 
 @cache

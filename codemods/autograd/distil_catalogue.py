@@ -288,14 +288,16 @@ def _names() -> Iterator[tuple[str, list[str]]]:
 
 
 def _distributions() -> Iterator[tuple[str, Row]]:
-    """By class of ``torch.distributions``, the names of its parameters, and whether ``rsample`` is one of its methods."""
+    """By class of ``torch.distributions``: parameters, those that are attributes, and whether it has ``rsample``."""
     from torch import distributions
 
     for name in distributions.__all__:
         kind = getattr(distributions, name)
         if isinstance(kind, type) and issubclass(kind, distributions.Distribution):
             arguments = [one for one in inspect.signature(kind).parameters if one != "validate_args"]
-            yield name, {"args": arguments, "rsample": kind.has_rsample is True}
+            source = inspect.getsource(kind.__init__)
+            kept = [one for one in arguments if hasattr(kind, one) or re.search(rf"self\.{one}\b", source)]
+            yield name, {"args": arguments, "attributes": kept, "rsample": kind.has_rsample is True}
 
 
 def _by_hand(name: str) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from autofix.codemods.interpreter.values import DISTRIBUTION, Binding, Distribut
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
-_SAME = {"mean": "loc", "mode": "loc", "stddev": "scale"}
+_SAME = {"mean": "loc", "mode": "loc", "stddev": "scale", "base_dist": "base_distribution"}
 """Properties that are a parameter itself where the distribution has it."""
 _KEPT = frozenset("logits probs covariance_matrix precision_matrix scale_tril".split())
 """Properties that are computed once, and are the same tensor from then on."""
@@ -60,7 +60,8 @@ def call_method(
     """``distribution.name(...)``."""
     if name in _DRAWN:
         drawn = interp.data()
-        drawn.cell.vague = not catalogue.has_rsample(value.name)
+        row = catalogue.distribution(value.name)
+        drawn.cell.vague = row is None or not row.has_rsample
         if not drawn.cell.vague:
             drawn.cell.detachment = cuts.dropped(interp, interp.tensors(value), node, "sample")
         return drawn

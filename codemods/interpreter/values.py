@@ -119,8 +119,6 @@ class TensorImpl:
     """Whether its elements certainly are floats of single precision (see ``interpreter.dtypes``)."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
-    distribution: str = ""
-    """The class of ``torch.distributions`` of which it is an object, and no tensor: nobody can detach it."""
 
     @property
     def itself(self) -> object:

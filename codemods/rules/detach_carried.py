@@ -11,7 +11,7 @@ import libcst as cst
 from autofix.codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
-from autofix.codemods.rewriting.detach_parts import detached_arguments, detached_in_part
+from autofix.codemods.rewriting.detach_parts import detached_in_part
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code, whole_code
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, operands_of
@@ -76,7 +76,6 @@ class DetachCarried(Codemod):
             patch = Edit(tree).change(value, detach).patch()
             yield Candidate(patch, f"detach `{tree.code(value)}` as well")
         yield from self._detach_written(fact, tree, carriers)
-        yield from _made_of_detached(carriers, tree)
         if named and not named[-1].whole:
             yield from self._detach_by_statement(fact, tree, named[-1])
         for carrier in fact.outside:
@@ -303,14 +302,6 @@ class DetachCarried(Codemod):
         if last is not None and last in body and body.index(last) < body.index(made):
             if kept is None or tree.function_of(kept) is tree.function_of(last):
                 yield last, True, "after the backward"
-
-
-def _made_of_detached(carriers: list[Carrier], tree: Tree) -> Iterator[Candidate]:
-    """``old = Categorical(logits=d.logits)`` becomes ``old = Categorical(logits=d.logits.detach())``."""
-    for carrier in carriers:
-        if carrier.form is Form.OTHER and not carrier.whole:
-            for names, edit in detached_arguments(tree.expression(carrier.expression), tree):
-                yield Candidate(edit.patch(), f"make `{carrier.name}` of {names} detached")
 
 
 def _adds(kept: Statement, carrier: Carrier) -> bool:

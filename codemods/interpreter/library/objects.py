@@ -52,6 +52,8 @@ def _type_of(value: Value) -> Value:
         return Name("torch.Tensor" if value.cell.leaf is None else TENSOR_OR_PARAMETER)
     if isinstance(value, Sequence) and value.kind in ("list", "tuple", "set"):
         return Name(f"builtins.{value.kind}")
+    if isinstance(value, Distribution):
+        return Name(f"torch.distributions.{value.name}")
     if isinstance(value, (bool, int, float, str)):
         return Name(f"builtins.{type(value).__name__}")
     return value.cls if isinstance(value, (Instance, TorchModule)) else None
