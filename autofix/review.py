@@ -66,11 +66,14 @@ class Reviewer:
         self.printer = printer
         self.quiet = quiet
         self.stopped = False
+        self.is_refused = False
+        """Whether some hunk was not accepted, or not asked about."""
 
     def review(self, edits: Iterable[Edit], findings: Sequence[Finding]) -> Iterator[Problem]:
         """Review each of *edits* and write the accepted hunks.  Yields a problem for each file that cannot be."""
         for edit in edits:
             if self.stopped:
+                self.is_refused = True
                 return
             try:
                 self.review_file(edit, [one for one in findings if one.fixed and one.cause.path == edit.file.name])
@@ -86,6 +89,7 @@ class Reviewer:
             change = Change(file.name, file.text.encode(), edit.text.encode())
         units = divide(change, findings)
         accepted = self.ask_all(file, change, units)
+        self.is_refused = self.is_refused or len(accepted) < len(units)
         if not accepted:
             return
         data = patched(change, accepted)
