@@ -823,7 +823,9 @@ def test_rule_knows_the_codes_of_mistakes_that_are_left(shell: Shell, code: str)
 def test_rule_of_an_unknown_code_is_one_line(shell: Shell) -> None:
     assert shell.run("rule", "AF999") == 2
     assert shell.out == ""
-    assert shell.err == "Error: no mistake is called AF999; `autofix rule` lists them all.\n"
+    assert shell.err == "Error: no code or name of a mistake begins with `AF999`; `autofix rule` lists them all\n"
+    shell.run("rule", "stord-tensor")
+    assert shell.err.endswith("begins with `stord-tensor`; did you mean `stored-tensor`?\n")
 
 
 def test_select_takes_codes_and_prefixes(shell: Shell) -> None:
@@ -832,7 +834,9 @@ def test_select_takes_codes_and_prefixes(shell: Shell) -> None:
     assert shell.run("check", "--select", "af7, AF10") == 1
     assert shell.run("check", "--select", "AF701", "--select", "AF101") == 1
     assert shell.run("check", "--select", "AF101,E501") == 2
-    assert "--select E501 selects nothing; known codes: AF001, AF100, AF101" in shell.err
+    assert "--select: no code or name of a mistake begins with `E501`; `autofix rule` lists them all" in shell.err
+    assert shell.run("check", "--ignore", "carried_stat3") == 2
+    assert "begins with `carried_stat3`; did you mean `carried-state`?" in shell.err
 
 
 # The rest
