@@ -194,6 +194,12 @@ def test_a_broken_cell_is_named_and_the_rest_is_read(here: Path, capsys: pytest.
     assert cells_of("nb.ipynb")[3].source == FIXED
 
 
+def test_a_broken_cell_is_named_once_where_the_rest_is_repaired(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(book(SET_UP, "x = (", "y = [0.0]\n!ls\ny.append(w.detach().numpy())", LOOP), "nb.ipynb")
+    _, err = check(capsys, "--fix", "-q", "nb.ipynb", code=1)
+    assert err.splitlines() == ["nb.ipynb:cell 2:1:5: '(' was never closed"]
+
+
 def test_a_cell_with_an_old_keyword_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     moved = "x = torch.randn(4, 3).cuda(async=True)\n%time y = x"
     write(book(SET_UP, moved, LOOP), "nb.ipynb")
