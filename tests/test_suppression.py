@@ -142,6 +142,23 @@ def test_a_comment_that_suppresses_nothing_is_reported(check: Check) -> None:
     assert report.splitlines()[1].startswith("Found 1 mistake (no sure fix)")
     assert check("--ignore", "AF001", "-q") == check("--select", "AF1", "-q") == (0, "")
     assert check("--select", "AF2", "-q") == (0, "")
+    put(BROKEN.replace("append(output)", "append(output.detach())  # noqa: AF101, E501"))
+    assert check("--select", "AF001", "-q") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("comment", "reason"),
+    [
+        ("# autofix: ignore[AF999]", "no code or name of a mistake begins with `AF999`; `autofix rule` lists them all"),
+        ("# autofix: ignore[stord-tensor]", "no code or name of a mistake begins with `stord-tensor`; did you mean"),
+        ("# noqa: AF999, E501", "no code or name of a mistake begins with `AF999`; `autofix rule` lists them all"),
+    ],
+)
+def test_a_comment_with_an_unknown_code_is_told_so(check: Check, comment: str, reason: str) -> None:
+    put(with_comment(comment))
+    code, report = check("-q")
+    assert (code, codes(report)) == (1, ["AF101", "AF001"])
+    assert f"AF001 `{comment}` suppresses nothing: {reason}" in report
 
 
 @pytest.mark.parametrize(
