@@ -42,7 +42,7 @@ def examples(*lines: str) -> str:
 def volume(command: Command) -> Command:
     """Add ``-q`` and ``-v``."""
     quiet = click.option("-q", "--quiet", is_flag=True, help="Print results alone: no notes, no summary.")
-    verbose = click.option("-v", "--verbose", is_flag=True, help="Say more: remedies, refused candidates, tracebacks.")
+    verbose = click.option("-v", "--verbose", is_flag=True, help="Say more: fixes, refused candidates, tracebacks.")
     return quiet(verbose(command))
 
 
@@ -117,7 +117,7 @@ def follow_up(command: Command) -> Command:
         ),
         click.option(
             "--cache-dir",
-            type=click.Path(file_okay=False, path_type=Path),
+            type=click.Path(file_okay=False, readable=False, path_type=Path),
             envvar="AUTOFIX_CACHE_DIR",
             metavar="FOLDER",
             help="Where results of checks are kept.  [default: autofix in the user's folder for caches]",
