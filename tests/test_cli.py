@@ -204,6 +204,14 @@ def test_a_wrong_call_ends_with_2_and_prints_nothing_on_standard_output(shell: S
     assert "Error: " in shell.err
 
 
+def test_a_script_is_no_command(shell: Shell) -> None:
+    assert shell.run("train.py") == 2
+    assert shell.err.endswith("Error: File 'train.py' does not exist.\n")
+    put(train=BROKEN)
+    assert shell.run("train.py") == 2
+    assert "`autofix check train.py` reads it, `autofix run train.py` executes it." in shell.err
+
+
 def test_no_command_prints_the_help_and_ends_with_2(shell: Shell) -> None:
     assert shell.run() == 2
     assert "Commands:" in shell.out + shell.err
@@ -303,6 +311,11 @@ def test_standard_input_is_checked_under_the_name_that_it_is_given(shell: Shell)
     assert shell.out.startswith("<stdin>:3:5: AF101")
     assert shell.run("check", "-", "--stdin-filename", "src/a.py", "-q", stdin=BROKEN.encode()) == 1
     assert shell.out.startswith("src/a.py:3:5: AF101")
+    assert shell.run("check", "--stdin-filename", "src/a.py", "-q", stdin=BROKEN.encode()) == 1
+    assert shell.out.startswith("src/a.py:3:5: AF101")
+    put(a=BROKEN)
+    assert shell.run("check", "--stdin-filename", "src/a.py", "a.py", stdin=b"") == 2
+    assert "--stdin-filename is for standard input" in shell.err
 
 
 def test_standard_input_is_fixed_to_standard_output(shell: Shell) -> None:
