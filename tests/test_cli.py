@@ -36,9 +36,9 @@ FIXED = BROKEN.replace("(h)", "(h.detach())")
 HOPELESS = "a = 1\nhopeless.append(a)\nend = 1\n"
 CLEAN = "x = 1\n"
 LINES = """\
-a.py:3:5: AF101 [*] the graph of `store` was already freed by an earlier backward
-a.py:3:18: note: its graph is made here, and used here
-a.py:4:1: note: this backward frees the graph, and this backward reaches it again
+a.py:3:5: AF101 [*] `store`'s graph was already freed by the backward at line 4
+a.py:3:18: note: the graph is made here, and used here
+a.py:4:1: note: this backward frees the graph, and later reaches the freed graph
 """
 PATCH = """\
 --- a/a.py
@@ -108,7 +108,7 @@ def test_check_finds_nothing(shell: Shell) -> None:
 def test_check_marks_what_it_cannot_fix(shell: Shell) -> None:
     put(a=HOPELESS)
     assert shell.run("check") == 1
-    assert shell.out.startswith("a.py:2:1: AF101 the graph of `hopeless`")
+    assert shell.out.startswith("a.py:2:1: AF101 `hopeless`'s graph")
     assert shell.out.endswith("Found 1 mistake (no sure fix).\n")
 
 
@@ -276,7 +276,7 @@ def test_fix_rewrites_and_ends_with_0(shell: Shell) -> None:
 def test_fix_reports_what_is_left_where_it_is_now(shell: Shell) -> None:
     put(a=BROKEN + HOPELESS)
     assert shell.run("check", "--fix") == 1
-    assert shell.out.startswith("a.py:6:1: AF101 the graph of `hopeless`")
+    assert shell.out.startswith("a.py:6:1: AF101 `hopeless`'s graph")
     assert shell.out.endswith("Fixed 1 mistake, 1 left.\n")
 
 
@@ -362,7 +362,7 @@ def test_json_of_check_is_what_the_readme_documents(shell: Shell) -> None:
     assert finding == {
         "code": "AF101",
         "name": "stored-tensor",
-        "message": "the graph of `store` was already freed by an earlier backward",
+        "message": "`store`'s graph was already freed by the backward at line 4",
         "certainty": "certain",
         "fixable": True,
         "fixed": False,
@@ -463,7 +463,7 @@ def test_run_shows_cause_patch_and_proof_and_writes_nothing(shell: Shell, repair
     assert shell.run("run", "a.py") == 0
     assert shell.out == (
         """\
-a.py:3:5: AF101 the graph of `store` was already freed by an earlier backward
+a.py:3:5: AF101 `store`'s graph was already freed by the backward at line 4
   1 | store = []
   2 | for h in x:
 > 3 |     store.append(h)

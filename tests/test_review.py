@@ -73,7 +73,7 @@ def test_shows_hunk_reason_and_question(review: Any) -> None:
     assert out.startswith(
         f"""\
 a.py: hunk 1
-AF101 line 1: the graph of `store` was already freed by an earlier backward
+AF101 line 1: `store`'s graph was already freed by the backward at line 2
   {fake_engine.REMEDY}
 @@ -1,4 +1,4 @@
 -store.append(a)

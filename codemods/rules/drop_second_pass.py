@@ -24,10 +24,10 @@ class DropSecondPass(Codemod):
     Cause:
         A line was copied, or a helper already does what its caller does again. No optimizer steps between the two
         passes, so the second one could only add the same gradient once more. Or the loss of the first pass is a term of
-        the second one's.
+        the loss of the second.
 
     Fix:
-        The second pass goes; that of the term, where the other is over the sum.
+        The second call is removed; where one loss is a term of the other, the call on the term is removed.
 
     When it is not what you want:
         Where twice the gradient is meant, multiply the loss by two.

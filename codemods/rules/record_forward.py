@@ -24,12 +24,12 @@ class RecordForward(Codemod):
 
     Cause:
         The forward pass stands in a ``with torch.no_grad():`` block, in a function with that decorator, or comes after
-        a ``torch.set_grad_enabled(False)`` that nobody took back. There autograd records nothing.
+        a ``torch.set_grad_enabled(False)`` that is never undone. Autograd records nothing there.
 
     Fix:
-        What the parameters are to learn from comes out of the block, and nothing else of it. A decorator goes. A
-        ``set_grad_enabled(False)`` becomes a ``with torch.no_grad():`` around what it was meant for, or goes where it
-        was meant for nothing.
+        The statements that compute what the parameters learn from move out of the block; the others stay. A decorator
+        is removed. A ``set_grad_enabled(False)`` becomes a ``with torch.no_grad():`` around the statements that it was
+        meant for, or is removed where there are none.
 
     When it is not what you want:
         Where the parameters in the block are not to be trained, take them from the optimizer.
