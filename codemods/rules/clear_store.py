@@ -236,7 +236,9 @@ def _stored_as_data(
         if expression is not None and carrier.form is Form.TENSOR:
             patch = Edit(tree).change(expression, detach).patch()
             yield Candidate(
-                patch, f"`{carrier.name or tree.code(without_index(store))}` remembers values", Keeps.PARAMETERS
+                patch,
+                f"store detached tensors in `{carrier.name or tree.code(without_index(store))}`",
+                Keeps.PARAMETERS,
             )
 
 
@@ -415,9 +417,7 @@ def _where_read(store: cst.BaseExpression, fact: StaleGraph | Overwritten, tree:
     indent = tree.module_of(statement).default_indent
     lines = [*_comprehended(statement, path.partition(".")[0], tree), f"{path}.clear()"]
     code = "\n".join(depth * indent + line for depth, line in enumerate(lines))
-    yield Candidate(
-        Edit(tree).insert_after(statement, code).patch(), f"`{path}` is emptied once its values are taken out"
-    )
+    yield Candidate(Edit(tree).insert_after(statement, code).patch(), f"empty `{path}` once its values are taken out")
 
 
 def _comprehended(statement: Statement, name: str, tree: Tree) -> list[str]:

@@ -369,7 +369,7 @@ def _called_in_turn(fact: StaleGraph | Overwritten, loop: cst.For, tree: Tree) -
         spoiled = [call for call in calls if made is call or (made is not None and call in tree.enclosing(made))]
         yield Candidate(
             edit.patch(),
-            f"each of `{name}` is computed when its turn comes",
+            f"compute each of `{name}` right before its backward",
             Keeps.LATER,
             cause=tree.row_of(spoiled[-1] if spoiled else calls[-1]),
         )

@@ -49,7 +49,7 @@ class LeafAgain(Codemod):
         made = tree.expression(fact.made)
         if made is None or isinstance(made, (cst.Name, cst.Attribute)):
             return
-        remedy = f"`{fact.name or tree.code(made).strip()}` becomes a leaf"
+        remedy = f"make `{fact.name or tree.code(made).strip()}` a leaf"
         flagged = [call for call in calls_in(made) if _flag(call) is not None]
         if len(flagged) == 1:
             (call,) = flagged

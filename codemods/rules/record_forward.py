@@ -73,7 +73,7 @@ def _out_of_block(block: cst.With, tree: Tree) -> Iterator[Candidate]:
         if rest:
             rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             edit = Edit(tree).change(block, lambda node: node.with_changes(items=rest))
-            yield Candidate(edit.patch(), "record the forward pass")
+            yield Candidate(edit.patch(), "let autograd record the forward pass")
         return
     if isinstance(block.body, cst.SimpleStatementSuite):
         line = cst.SimpleStatementLine(block.body.body, trailing_whitespace=block.body.trailing_whitespace)
@@ -94,7 +94,7 @@ def _split(block: cst.With, stay: Sequence[Statement], leave: Sequence[Statement
             return cst.FlattenSentinel([first, *leave[1:]])  # type: ignore[return-value]
         return cst.FlattenSentinel([node.with_changes(body=node.body.with_changes(body=stay)), *leave])  # type: ignore[return-value]
 
-    return Candidate(Edit(tree).change(block, change).patch(), "record the forward pass")
+    return Candidate(Edit(tree).change(block, change).patch(), "let autograd record the forward pass")
 
 
 def _is_mode(item: cst.WithItem, tree: Tree) -> bool:
@@ -114,7 +114,7 @@ def _without_decorator(function: cst.FunctionDef, tree: Tree) -> Iterator[Candid
                 return found.with_changes(leading_lines=lines) if lines and not rest else found
 
             patch = Edit(tree).change(function, change).patch()
-            yield Candidate(patch, f"record `{function.name.value}`")
+            yield Candidate(patch, f"let autograd record `{function.name.value}`")
 
 
 def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tree) -> Iterator[Candidate]:

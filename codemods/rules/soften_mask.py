@@ -65,7 +65,7 @@ class SoftenMask(Codemod):
 
 
 def _remedy(soft: cst.BaseExpression, tree: Tree) -> str:
-    return f"the loss takes `{tree.code(soft)}` without a threshold"
+    return f"compute the loss from `{tree.code(soft)}`, without a threshold"
 
 
 def _soft(node: cst.BaseExpression | None, drop: Drop, fact: CutGraph, tree: Tree) -> cst.BaseExpression | None:
