@@ -295,7 +295,7 @@ def campaign(repositories: tuple[str, ...], **others: Any) -> Exit:
         "autofix rule stored   the same by name; the beginning of one is enough",
     ),
 )
-@click.argument("code", required=False)
+@click.argument("code", required=False, shell_complete=options.codes_like)
 def rule(code: str | None) -> Exit:
     """Explain the mistakes that autofix knows: all of them in a line each, or CODE at length."""
     from autofix.commands.rule import rule as command

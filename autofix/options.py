@@ -78,12 +78,38 @@ def report(command: Command) -> Command:
 CODES = "CODES"
 
 
+def codes_like(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """Codes and names of mistakes for a shell that completes a word."""
+    from autofix.settings.selection import known
+
+    words = sorted({*known(), *known().values()})
+    return [one for one in words if one.lower().startswith(begun.lower())]
+
+
 def choices(command: Command) -> Command:
     """Add the options that choose mistakes and files: the fields of :class:`autofix.choices.Choices`."""
     options = [
-        click.option("--select", multiple=True, metavar=CODES, help="Only these codes, names, or how they begin."),
-        click.option("--extend-select", multiple=True, metavar=CODES, help="These as well as those of the settings."),
-        click.option("--ignore", multiple=True, metavar=CODES, help="Not these; the closer name counts."),
+        click.option(
+            "--select",
+            multiple=True,
+            metavar=CODES,
+            shell_complete=codes_like,
+            help="Only these codes, names, or how they begin.",
+        ),
+        click.option(
+            "--extend-select",
+            multiple=True,
+            metavar=CODES,
+            shell_complete=codes_like,
+            help="These as well as those of the settings.",
+        ),
+        click.option(
+            "--ignore",
+            multiple=True,
+            metavar=CODES,
+            shell_complete=codes_like,
+            help="Not these; the closer name counts.",
+        ),
         click.option("--exclude", multiple=True, metavar="PATTERNS", help="Leave out these files and folders alone."),
         click.option("--extend-exclude", multiple=True, metavar="PATTERNS", help="Leave out these as well."),
         click.option("--force-exclude", is_flag=True, help="Leave out also what is named on the command line."),

@@ -855,6 +855,27 @@ def test_select_takes_codes_and_prefixes(shell: Shell) -> None:
 # The rest
 
 
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["rule", "stored"], ["stored-tensor"]),
+        (["check", "--select", "af40"], ["AF400", "AF401"]),
+        (["check", "--output-format", "sa"], ["sarif"]),
+    ],
+    ids=" ".join,
+)
+def test_a_shell_completes_codes_and_names(words: list[str], found: list[str]) -> None:
+    environment = os.environ | {
+        "_AUTOFIX_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(["autofix", *words]),
+        "COMP_CWORD": str(len(words)),
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+    }
+    program = "from autofix.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert [line.removeprefix("plain,") for line in done.stdout.splitlines()][: len(found)] == found
+
+
 def test_version_and_help(shell: Shell) -> None:
     assert shell.run("--version") == 0
     assert shell.out == f"autofix {__version__}\n"
