@@ -113,7 +113,7 @@ def refuse_contradictions(paths: tuple[Path, ...], **given: Any) -> None:
     if standard_input and len(paths) > 1:
         raise click.UsageError("- cannot be combined with other paths.")
     if given["stdin_filename"] is not None and not standard_input:
-        raise click.UsageError("--stdin-filename is for standard input: leave out the paths, or it.")
+        raise click.UsageError("--stdin-filename names standard input: leave out the paths.")
     if fix and given["diff"]:
         raise click.UsageError("--fix and --diff exclude each other.")
     if given["diff"] and (report or given["statistics"]):
@@ -127,6 +127,8 @@ def refuse_contradictions(paths: tuple[Path, ...], **given: Any) -> None:
             )
     if given["add_ignores"] and given["write_baseline"]:
         raise click.UsageError("--add-ignores and --write-baseline exclude each other.")
+    if given["baseline"] and given["write_baseline"]:
+        raise click.UsageError("--write-baseline writes all mistakes: leave out --baseline.")
     if standard_input and (given["since"] or given["watch"]):
         raise click.UsageError("--since and --watch want files, not standard input.")
     if given["isolated"] and given["config"]:

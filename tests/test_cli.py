@@ -185,6 +185,7 @@ def test_a_bug_in_the_engine_is_reported_with_its_file_and_the_others_go_on(shel
         ["check", "--fix", "--diff"],
         ["check", "-", "a.py"],
         ["check", "--output-format", "xml"],
+        ["check", "--baseline", "known.json", "--write-baseline", "known.json"],
         ["check", "--output-format", "json", "--diff"],
         ["check", "--no-such-option"],
         ["run"],
@@ -315,7 +316,7 @@ def test_standard_input_is_checked_under_the_name_that_it_is_given(shell: Shell)
     assert shell.out.startswith("src/a.py:3:5: AF101")
     put(a=BROKEN)
     assert shell.run("check", "--stdin-filename", "src/a.py", "a.py", stdin=b"") == 2
-    assert "--stdin-filename is for standard input" in shell.err
+    assert "--stdin-filename names standard input" in shell.err
 
 
 def test_standard_input_is_fixed_to_standard_output(shell: Shell) -> None:

@@ -284,7 +284,9 @@ def test_since_what_git_does_not_know_ends_with_2(check: Check) -> None:
     assert check("--since", "HEAD")[0] == 2
     git("init", "-q")
     code, report = check("--since", "no-such-revision")
-    assert (code, report.count("\n")) == (2, 1)
+    assert (code, report) == (2, "Error: --since no-such-revision: bad revision 'no-such-revision'\n")
+    assert check("--since=--output=written")[0] == 2
+    assert not Path("written").exists()
 
 
 def test_statistics_count_by_code(check: Check) -> None:
