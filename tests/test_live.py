@@ -202,18 +202,23 @@ def test_a_cell_that_dies_in_a_kernel_is_explained(monkeypatch: pytest.MonkeyPat
 def test_what_a_failed_cell_has_made_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     nbclient, v4 = pytest.importorskip("nbclient"), pytest.importorskip("nbformat.v4")
     sources = [
+        "h = (",
+        "1 / 0\nimport nowhere",
         "%load_ext autofix",
         "import torch\n%precision 3\nw = torch.ones(3, requires_grad=True)\nloss = w.pow(2).sum()\nw += 1",
         "loss.backward()\nloss.backward()",
         "%unload_ext autofix",
+        "w += 1",
+        "%load_ext autofix",
         "w += 1",
     ]
     made = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     nbclient.NotebookClient(made, timeout=120, allow_errors=True, kernel_name="python3").execute()
     outputs = [plain("".join(one.get("text", "") for one in cell.outputs)) for cell in made.cells]
-    assert "In [2]:5:1: AF301" in outputs[1] and "In [3]:2:1: AF107" in outputs[2]
-    assert "unload" not in outputs[3] and "autofix" not in outputs[4]
+    assert "In [4]:5:1: AF301" in outputs[3] and "In [5]:2:1: AF107" in outputs[4]
+    assert "autofix" not in outputs[5] + outputs[6] + outputs[7]
+    assert "In [9]:1:1: AF301" in outputs[8] and outputs[8].count("patched:") == 1
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import ast
 import io
 import json
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +25,17 @@ TIMED = ("<timed exec>", "<timed eval>")
 
 def load_ipython_extension(shell: Any) -> None:
     """Begin to watch the cells of an IPython *shell*."""
-    watcher = Watcher(shell)
+    watcher = getattr(shell, _OF_SHELL, None) or Watcher(shell)
     shell.events.register("post_run_cell", watcher.after_cell)
     setattr(shell, _OF_SHELL, watcher)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Watch no more."""
+    """Watch no more; what is known of the cells so far is kept for another time."""
     watcher = getattr(shell, _OF_SHELL, None)
     if watcher is not None:
-        shell.events.unregister("post_run_cell", watcher.after_cell)
-        delattr(shell, _OF_SHELL)
+        with suppress(ValueError):  # it was unloaded before
+            shell.events.unregister("post_run_cell", watcher.after_cell)
 
 
 _OF_SHELL = "_autofix_watcher"
@@ -86,7 +87,10 @@ class Watcher:
 
     def _run_of(self, number: int, source: str) -> str:
         """The lines of a cell that were run to their end."""
-        return source if number not in self._failed else above(source, self._failed[number])
+        if number in self._failed:
+            return above(source, self._failed[number])
+        unseen = getattr(self._shell.history_manager, "exceptions", {})  # of cells that ran before this was loaded
+        return "" if number in unseen else source
 
     def _history(self) -> dict[int, str]:
         """The cells by their numbers, as they were typed."""
