@@ -77,7 +77,7 @@ def cli() -> None:
     "--unsafe-fixes/--no-unsafe-fixes",
     "unsafe",
     default=None,
-    help="Repair what is only likely too: it rests on a call that is not read.",
+    help="Repair likely mistakes, too: the ones that rest on a call whose source was not read.",
 )
 @options.choices
 @options.follow_up

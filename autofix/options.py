@@ -94,32 +94,39 @@ def choices(command: Command) -> Command:
             multiple=True,
             metavar=CODES,
             shell_complete=codes_like,
-            help="Only these codes, names, or how they begin.",
+            help="Look for these codes or names alone, or for all that begin so.",
         ),
         click.option(
             "--extend-select",
             multiple=True,
             metavar=CODES,
             shell_complete=codes_like,
-            help="These as well as those of the settings.",
+            help="Look for these, too, beside the choice of the settings.",
         ),
         click.option(
             "--ignore",
             multiple=True,
             metavar=CODES,
             shell_complete=codes_like,
-            help="Not these; the closer name counts.",
+            help="Leave out these; of --select and --ignore the longer name counts.",
         ),
-        click.option("--exclude", multiple=True, metavar="PATTERNS", help="Leave out these files and folders alone."),
-        click.option("--extend-exclude", multiple=True, metavar="PATTERNS", help="Leave out these as well."),
-        click.option("--force-exclude", is_flag=True, help="Leave out also what is named on the command line."),
+        click.option(
+            "--exclude",
+            multiple=True,
+            metavar="PATTERNS",
+            help="Leave out these files and folders, instead of the usual ones.",
+        ),
+        click.option(
+            "--extend-exclude", multiple=True, metavar="PATTERNS", help="Leave out these files and folders, too."
+        ),
+        click.option("--force-exclude", is_flag=True, help="Leave out excluded files even where PATHS name them."),
         click.option(
             "--config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             metavar="FILE",
             help="The settings for all files.  [default: the nearest autofix.toml or pyproject.toml above each]",
         ),
-        click.option("--isolated", is_flag=True, help="Without any settings."),
+        click.option("--isolated", is_flag=True, help="Read no file of settings."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -272,7 +279,7 @@ def campaign(command: Command) -> Command:
             default=600.0,
             show_default=True,
             metavar="SECONDS",
-            help="End what takes longer for one repository.",
+            help="End the work on a repository after so long.",
         ),
         click.option(
             "--memory",
@@ -280,10 +287,10 @@ def campaign(command: Command) -> Command:
             default="4G",
             show_default=True,
             metavar="SIZE",
-            help="End what takes more for one repository, all its processes together.",
+            help="End the work on a repository whose processes take more, together.",
         ),
-        click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Patches also for what is only likely."),
-        click.option("--isolated", is_flag=True, help="Without the settings of the checkouts."),
+        click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Make patches for likely mistakes, too."),
+        click.option("--isolated", is_flag=True, help="Read no settings of the checkouts."),
         click.option(
             "--open-branch",
             is_flag=True,
@@ -296,7 +303,7 @@ def campaign(command: Command) -> Command:
             help="Where git URLs are cloned.  [default: clones in the output folder]",
         ),
         click.option("--python", metavar="PATH", help="The interpreter to run scripts with.  [default: autofix's own]"),
-        click.option("--retry-failed", is_flag=True, help="Do those again that were ended, killed or not found."),
+        click.option("--retry-failed", is_flag=True, help="Repeat repositories that were ended, killed or not found."),
     ]
     for option in reversed(options):
         command = option(command)

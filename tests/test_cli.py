@@ -109,7 +109,7 @@ def test_check_marks_what_it_cannot_fix(shell: Shell) -> None:
     put(a=HOPELESS)
     assert shell.run("check") == 1
     assert shell.out.startswith("a.py:2:1: AF101 `hopeless`'s graph")
-    assert shell.out.endswith("Found 1 mistake (no sure fix).\n")
+    assert shell.out.endswith("Found 1 mistake (none with a safe fix).\n")
 
 
 def test_check_without_python_files_says_so_and_is_content(shell: Shell) -> None:

@@ -139,7 +139,7 @@ def test_a_comment_that_suppresses_nothing_is_reported(check: Check) -> None:
     code, report = check()
     assert code == 1
     assert report.startswith("train.py:12:38: AF001 `# autofix: ignore[AF101]` suppresses nothing\n")
-    assert report.splitlines()[1].startswith("Found 1 mistake (no sure fix)")
+    assert report.splitlines()[1].startswith("Found 1 mistake (none with a safe fix)")
     assert check("--ignore", "AF001", "-q") == check("--select", "AF1", "-q") == (0, "")
     assert check("--select", "AF2", "-q") == (0, "")
     put(BROKEN.replace("append(output)", "append(output.detach())  # noqa: AF101, E501"))

@@ -85,7 +85,7 @@ def summary(
         doubtful = sum(finding.needs_review for finding in findings)
         hints = [f"{fixable} fixable with --fix"] if fixable else []
         hints += [f"{doubtful} with --unsafe-fixes, after a review"] if doubtful else []
-        hint = ", ".join(hints) or "no sure fix"
+        hint = ", ".join(hints) or "none with a safe fix"
         said = f"Found {count(len(findings), 'mistake')} ({hint})"
     else:
         said = f"No mistakes found in {count(files, 'file')}"
