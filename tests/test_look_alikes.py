@@ -25,6 +25,48 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "a part of an episode has the fields of its steps": """
+        import random
+        class Memory:
+            def __init__(self):
+                self.episodes, self.steps = [], []
+            def push(self, state, hidden, done):
+                self.steps.append((state, hidden))
+                if done:
+                    self.episodes.append(self.steps)
+                    self.steps = []
+            def sample(self):
+                episode = random.choice(self.episodes)
+                start = random.randint(0, len(episode) - 3)
+                states, hiddens = zip(*episode[start:start + 3])
+                return torch.stack(list(states)), torch.stack(list(hiddens))
+        online, target, memory = nn.RNN(2, 3), nn.RNN(2, 3), Memory()
+        opt = torch.optim.SGD(online.parameters(), lr=0.1)
+        for episode in range(20):
+            hidden = torch.zeros(1, 3)
+            for t in range(9):
+                state = torch.randn(2)
+                with torch.no_grad():
+                    out, after = target(state.view(1, 2), hidden)
+                memory.push(state, hidden, t == 8)
+                hidden = after
+            states, hiddens = memory.sample()
+            loss = online(states, hiddens[0].detach())[0].pow(2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "an index of a type of CUDA's tensors copies rows": """
+        Long = torch.cuda.LongTensor if torch.cuda.is_available() else torch.LongTensor
+        cell = nn.RNNCell(3, 3)
+        opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+        rows = torch.randn(6, 3)
+        for i in range(6):
+            before = rows[Long([i])]
+            after = cell(x[:1], before)
+            rows[i, :] = after.squeeze(0)
+            loss = (after - before.detach()).pow(2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            rows.detach_()
+        """,
     "the number of classes that a file names is hardly 0": """
         import json
         class Body(nn.Sequential):
