@@ -25,6 +25,27 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "a method that only another one of its class calls finds what that one has left": """
+        class Agent:
+            def __init__(self, env):
+                self.env, self.critic = env, nn.Linear(3, 1)
+                self.optimizer = torch.optim.Adam(self.critic.parameters())
+            def act(self, state):
+                self.transition.extend([self.critic(state)])
+            def learn(self):
+                value, reward, following = self.transition
+                loss = (value - reward).pow(2).mean()
+                self.optimizer.zero_grad(); loss.backward(); self.optimizer.step()
+            def run(self, steps):
+                state = torch.randn(3)
+                while steps > 0:
+                    self.transition = []
+                    self.act(state)
+                    state, reward = self.env(0)
+                    self.transition.extend([reward, state])
+                    self.learn()
+                    steps -= 1
+        """,
     "a part of an episode has the fields of its steps": """
         import random
         class Memory:
