@@ -25,6 +25,16 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "an option's usual value drops nothing": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--dropout", default=0.0, type=float)
+        args = parser.parse_args()
+        body = nn.Sequential(nn.Linear(3, 8), nn.ReLU(inplace=True), nn.Dropout(args.dropout, inplace=True))
+        opt = torch.optim.SGD(body.parameters(), lr=0.1)
+        for step in range(3):
+            opt.zero_grad(); body(x).mean().backward(); opt.step()
+        """,
     "a method that only another one of its class calls finds what that one has left": """
         class Agent:
             def __init__(self, env):
@@ -2025,3 +2035,17 @@ def test_a_batch_that_fails_in_training_is_no_measurement() -> None:
         opt.step()
     """
     assert analyze(Program.of(program(text), "program.py")).facts
+
+
+def test_a_product_of_unread_objects_may_be_one() -> None:
+    text = """
+    import library
+    mean, shift = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    joint = library.Normal("s", mean=mean) * library.Normal("z", mean=shift)
+    opt = torch.optim.SGD([mean, shift], lr=0.1)
+    for step in range(3):
+        loss = -joint.logp({"s": x, "z": y}).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+    """
+    facts = analyze(Program.of(program(text), "program.py")).facts
+    assert all(fact.certainty is Certainty.LIKELY for fact in facts)
