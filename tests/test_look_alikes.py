@@ -25,6 +25,14 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "a list that holds itself": """
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(3):
+            rewards = []
+            for turn in range(5):
+                rewards.append(rewards)
+            opt.zero_grad(); crit(net(x), y).backward(); opt.step()
+        """,
     "an option's usual value drops nothing": """
         import argparse
         parser = argparse.ArgumentParser()
