@@ -783,6 +783,36 @@ CHANGES = {
             ),
         )
     },
+    "what the network gave before the training is a target": (
+        """
+        net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        def tune(anchor, data):
+            soft = F.softmax(net(anchor) / 2, 1)
+            for x, y in data:
+                now = F.log_softmax(net(anchor) / 2, 1)
+                loss = F.cross_entropy(net(x), y) + F.kl_div(now, soft, reduction="batchmean")
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+        tune(torch.randn(6, 3), list(zip(torch.randn(4, 5, 3), torch.randint(2, (4, 5)))))
+        """,
+        ["-    soft = F.softmax(net(anchor) / 2, 1)", "+    soft = F.softmax(net(anchor) / 2, 1).detach()"],
+    ),
+    "two heads of one network are not compared": (
+        """
+        net, one, two = nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(4, 2)
+        opt = torch.optim.SGD([*net.parameters(), *one.parameters(), *two.parameters()], 0.1)
+        x = torch.randn(6, 3)
+        h = net(x)
+        for k in range(5):
+            loss = one(h).pow(2).mean() + two(net(x)).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["-h = net(x)", "+    h = net(x)"],
+    ),
 }
 
 RIGHT = {

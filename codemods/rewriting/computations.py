@@ -82,6 +82,33 @@ def computation(kept: Statement, block: list[Statement], tree: Tree) -> list[Sta
     return run
 
 
+def compared_with_new(
+    kept: Statement, made: cst.BaseExpression | None, used: cst.BaseExpression | None, loop: Statement, tree: Tree
+) -> bool:
+    """Whether a loop computes for itself, of the same inputs, what the value *made* before it is computed of.
+
+    And compares the two where the old one is *used*.  Of ``mse_loss(net(x), old)``, with ``old = net(x)``, the old one
+    is to stay as it was: computed anew, it would be the very same.
+    """
+    part = only_part(kept)
+    if not isinstance(part, cst.Assign) or made is None or used is None:
+        return False
+    own = set().union(*(targets_of(one, tree) for one in tree.statements_in(loop)))
+    own |= tree.paths_in(loop.target) if isinstance(loop, cst.For) else set()
+    around = {made, *tree.enclosing(made)}
+    before = [call for call in calls_in(part.value) if call in around or made in set(tree.enclosing(call))]
+    codes = {tree.code(call) for call in before if _is_of_network(call, tree) and not tree.paths_in(call) & own}
+    read = tree.paths_in(used)
+    again = (one for one in tree.statements_in(loop) if any(tree.code(call) in codes for call in calls_in(one)))
+    compared = any(tree.code(call) in codes for call in calls_in(used)) and bool(read & targets_of(kept, tree))
+    return compared or any(targets_of(one, tree) & read for one in again)
+
+
+def _is_of_network(call: cst.Call, tree: Tree) -> bool:
+    """Whether a call may be that of a network, with something for its input."""
+    return not tree.is_of_torch(call.func) and any(tree.paths_in(argument) for argument in call.args)
+
+
 def built_on(run: list[Statement], loop: Statement, tree: Tree) -> list[Statement]:
     """The functions between *run* and the loop that are bound to what it computes: ``step = partial(unroll, A=A)``."""
     block = tree.block_of(run[-1])

@@ -14,6 +14,7 @@ from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.computations import (
     built_on,
     chain,
+    compared_with_new,
     computation,
     feeds_itself,
     goes_on,
@@ -77,21 +78,12 @@ class GuardFeatures(Codemod):
         return first_of_run(place, tree, edited.changed - edited.released) if begins else place
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
-        if isinstance(fact, Overwritten):  # by the step of the first of the iterations that share it
-            failed = tree.expression(fact.failed)
-            if (
-                fact.by_step
-                and failed is not None
-                and any(relates_to_old(one, tree) for one in tree.loops_running(failed))
-            ):
-                yield from self._rolled_out(fact, tree)
+        if isinstance(fact, Overwritten):
+            yield from self._overwritten(fact, tree)
             return
         assert isinstance(fact, StaleGraph)
-        if fact.loop is None and fact.freed == fact.failed and next(one_call(fact, tree), None) is None:
-            # A closure that its optimizer calls several times.
-            kept = tree.statement(fact.kept)
-            if kept is not None and fact.name:
-                yield from self._again(fact, kept, tree, fact.name)
+        if fact.loop is None:
+            yield from self._in_a_closure(fact, tree)
         if fact.loop is not None and fact.inside:
             yield from self._handed_out(fact, tree)
         if fact.loop is None or fact.inside:
@@ -126,6 +118,10 @@ class GuardFeatures(Codemod):
             yield from self._old_when_made(fact, tree, name)
             patch = Edit(tree).change(old, detach).patch()
             yield Candidate(patch, _as_before(tree.code(old).strip()), Keeps.RATIO)
+        anchored = list(self._anchor(fact, kept, loop, tree, name))
+        if anchored:
+            yield from anchored
+            return
         of_rollout = relates_to_old(loop, tree)
         if of_rollout:
             yield from self._as_data(fact, tree)
@@ -147,6 +143,18 @@ class GuardFeatures(Codemod):
         yield from self._again(fact, kept, tree, name)
         yield from self._as_it_was(fact, tree)
         yield from self._collected(fact, tree)
+
+    def _in_a_closure(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """What a closure reads that its optimizer calls several times."""
+        kept = tree.statement(fact.kept)
+        if fact.freed == fact.failed and next(one_call(fact, tree), None) is None and kept is not None and fact.name:
+            yield from self._again(fact, kept, tree, fact.name)
+
+    def _overwritten(self, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+        """What the step of the first of the iterations that share a value has changed."""
+        failed = tree.expression(fact.failed) if fact.by_step else None
+        if failed is not None and any(relates_to_old(one, tree) for one in tree.loops_running(failed)):
+            yield from self._rolled_out(fact, tree)
 
     def _handed_out(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Candidates that compute a generator's value, made once before the loop that yields, anew for each item."""
@@ -185,6 +193,18 @@ class GuardFeatures(Codemod):
             if carrier.statement == fact.kept and carrier.form is Form.TENSOR and isinstance(made, cst.Call):
                 patch = Edit(tree).change(made, detach).patch()
                 yield Candidate(patch, _as_before(name), Keeps.RATIO)
+
+    def _anchor(self, fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
+        """``old = net(x)``, with which each iteration compares its own ``net(x)``, is a target."""
+        outer = fact.outer
+        if outer is None:
+            return
+        if not compared_with_new(kept, tree.expression(outer.made), tree.expression(outer.used), loop, tree):
+            return
+        for carrier in fact.carriers:
+            made = tree.expression(carrier.expression)
+            if carrier.statement == fact.kept and carrier.form is Form.TENSOR and made is not None:
+                yield Candidate(Edit(tree).change(made, detach).patch(), _as_before(name), Keeps.PARAMETERS)
 
     def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Candidates that detach the data behind advantages and returns where the rollout collects or computes it."""
