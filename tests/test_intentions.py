@@ -813,6 +813,54 @@ CHANGES = {
         """,
         ["-h = net(x)", "+    h = net(x)"],
     ),
+    "what is computed anew at the end of each epoch stays as it is in it": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        x = torch.randn(5, 3)
+        proto = net(x).mean(0)
+        for epoch in range(3):
+            for k in range(4):
+                loss = (net(torch.randn(5, 3)) - proto).pow(2).mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            proto = net(x).mean(0)
+        """,
+        [
+            "-proto = net(x).mean(0)",
+            "+proto = net(x).mean(0).detach()",
+            "-    proto = net(x).mean(0)",
+            "+    proto = net(x).mean(0).detach()",
+        ],
+    ),
+    "a prior that becomes the posterior after each task is not made for each batch": (
+        """
+        Normal = torch.distributions.Normal
+        class Posterior(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mean, self.rho = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))
+                self.prior = Normal(torch.zeros(3), torch.ones(3))
+            def now(self):
+                return Normal(self.mean, F.softplus(self.rho))
+            def next_task(self):
+                self.prior = torch.distributions.Normal(self.now().loc, 1.0)
+        model = Posterior()
+        opt = torch.optim.SGD(model.parameters(), 0.1)
+        for task in range(3):
+            for x in torch.randn(2, 4, 3):
+                cost = torch.distributions.kl_divergence(model.now(), model.prior).sum()
+                opt.zero_grad()
+                ((x @ model.now().rsample() - 1).pow(2).mean() + cost).backward()
+                opt.step()
+            model.next_task()
+        """,
+        [
+            "-        self.prior = torch.distributions.Normal(self.now().loc, 1.0)",
+            "+        self.prior = torch.distributions.Normal(self.now().loc.detach(), 1.0)",
+        ],
+    ),
 }
 
 RIGHT = {

@@ -104,6 +104,25 @@ def compared_with_new(
     return compared or any(targets_of(one, tree) & read for one in again)
 
 
+def refreshing(kept: Statement, made: Statement | None, loop: Statement, tree: Tree) -> list[Statement]:
+    """The places at which a value is computed that each run of a *loop* begins with, if one is behind that loop.
+
+    ``proto = net(x)``, and again behind the inner loop; or two calls of the method that sets ``self.proto``.
+    """
+    function, inside = tree.function_of(loop), set(tree.statements_in(loop))
+    targets = targets_of(kept, tree) if tree.function_of(kept) is function else set()
+    code = tree.own_code(made) if made is not None and tree.function_of(made) is function else ""
+    places: list[Statement] = [
+        one
+        for one in tree.statements_in(function)
+        if one not in inside and isinstance(one, cst.SimpleStatementLine)
+        if (targets & targets_of(one, tree) and _calls(one)) or (code and tree.own_code(one) == code)
+    ]
+    around = set(tree.loops_around(loop))
+    behind = [one for one in places if around & set(tree.loops_around(one)) and tree.line_of(one) > tree.line_of(loop)]
+    return places if len(places) > 1 and behind else []
+
+
 def _is_of_network(call: cst.Call, tree: Tree) -> bool:
     """Whether a call may be that of a network, with something for its input."""
     return not tree.is_of_torch(call.func) and any(tree.paths_in(argument) for argument in call.args)

@@ -21,9 +21,11 @@ from autofix.codemods.rewriting.computations import (
     is_guardable,
     is_needed_before,
     parted,
+    refreshing,
     targets_of,
     without_data,
 )
+from autofix.codemods.rewriting.detach_parts import detached_arguments
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
@@ -118,9 +120,10 @@ class GuardFeatures(Codemod):
             yield from self._old_when_made(fact, tree, name)
             patch = Edit(tree).change(old, detach).patch()
             yield Candidate(patch, _as_before(tree.code(old).strip()), Keeps.RATIO)
-        anchored = list(self._anchor(fact, kept, loop, tree, name))
-        if anchored:
-            yield from anchored
+        compared, places = _as_targets(fact, kept, loop, tree)
+        if compared or places:
+            yield from self._anchor(fact, places, tree, name)
+        if compared:
             return
         of_rollout = relates_to_old(loop, tree)
         if of_rollout:
@@ -180,7 +183,10 @@ class GuardFeatures(Codemod):
         for carrier in reversed(fact.carriers):
             if carrier.statement == fact.kept and carrier.expression is not None:
                 expression = tree.expression(carrier.expression)
-                if expression is not None:
+                if carrier.form is Form.OTHER and not carrier.whole:
+                    for names, edit in detached_arguments(expression, tree):
+                        yield Candidate(edit.patch(), f"make `{name}` of {names} detached", Keeps.PARAMETERS)
+                elif expression is not None:
                     yield Candidate(
                         Edit(tree).change(expression, detach).patch(),
                         f"detach `{name}`: nothing behind it is trained",
@@ -194,13 +200,14 @@ class GuardFeatures(Codemod):
                 patch = Edit(tree).change(made, detach).patch()
                 yield Candidate(patch, _as_before(name), Keeps.RATIO)
 
-    def _anchor(self, fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree, name: str) -> Iterator[Candidate]:
-        """``old = net(x)``, with which each iteration compares its own ``net(x)``, is a target."""
-        outer = fact.outer
-        if outer is None:
-            return
-        if not compared_with_new(kept, tree.expression(outer.made), tree.expression(outer.used), loop, tree):
-            return
+    def _anchor(self, fact: StaleGraph, places: list[Statement], tree: Tree, name: str) -> Iterator[Candidate]:
+        """``old = net(x)`` is a target, at all the *places* where it is computed."""
+        values = [part.value for one in places if isinstance(part := only_part(one), cst.Assign)]
+        if len(values) > 1:
+            edit = Edit(tree)
+            for value in values:
+                edit.change(value, detach)
+            yield Candidate(edit.patch(), _as_before(name), Keeps.PARAMETERS)
         for carrier in fact.carriers:
             made = tree.expression(carrier.expression)
             if carrier.statement == fact.kept and carrier.form is Form.TENSOR and made is not None:
@@ -280,6 +287,8 @@ class GuardFeatures(Codemod):
         body = tree.body_of(loop)
         if not body or tree.function_of(loop) is not tree.function_of(run[0]) or _defines(run):
             return
+        if tree.line_of(run[0]) > tree.line_of(loop):
+            return  # what comes behind a loop, for the next time that it is run, is no work of its iterations
         built = built_on(run, loop, tree)
         for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
             if feeds_itself(moved, tree) or goes_on(moved, loop, tree) or is_needed_before(moved, loop, tree):
@@ -336,6 +345,18 @@ class GuardFeatures(Codemod):
             edit.remove(kept)
         remedy = f"compute `{name}` again where it is used"
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=tree.row_of(kept))
+
+
+def _as_targets(fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree) -> tuple[bool, list[Statement]]:
+    """Whether each iteration compares its own ``net(x)`` with ``old = net(x)``, and the places if there are several.
+
+    Before the loop, and again behind it: then the author says how long it stays as it is.
+    """
+    if fact.outer is None:
+        return False, []
+    made, used = tree.expression(fact.outer.made), tree.expression(fact.outer.used)
+    compared = compared_with_new(kept, made, used, loop, tree)
+    return compared, refreshing(kept, tree.statement_of(made), loop, tree)
 
 
 def _defines(run: list[Statement]) -> bool:
