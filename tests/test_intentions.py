@@ -861,6 +861,41 @@ CHANGES = {
             "+        self.prior = torch.distributions.Normal(self.now().loc.detach(), 1.0)",
         ],
     ),
+    **{
+        f"a moving average by {weights} behind the pass is a number to the next one": (
+            f"""
+            net = nn.Linear(3, 3)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            m = 0.9
+            def vector():
+                return torch.cat([p.view(-1) for p in net.parameters()])
+            mean = vector().detach()
+            for x in torch.randn(4, 2, 3):
+                loss = net(x).pow(2).mean() + 0.5 * (vector() - mean).pow(2).sum()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                mean = {weights}
+            """,
+            [f"-    mean = {weights}", f"+    mean = ({weights}).detach()"],
+        )
+        for weights in ("0.9 * mean + 0.1 * vector()", "(1 - m) * vector() + m * mean")
+    },
+    "a moving average of this very batch keeps the gradient of the batch": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        mean = torch.zeros(4)
+        for x in torch.randn(5, 6, 3):
+            z = net(x)
+            mean = 0.9 * mean + 0.1 * z.mean(0)
+            loss = (z - mean).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+    mean = mean.detach()"],
+    ),
 }
 
 RIGHT = {

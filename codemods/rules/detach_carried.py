@@ -11,6 +11,7 @@ import libcst as cst
 from autofix.codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
+from autofix.codemods.rewriting.averages import is_average
 from autofix.codemods.rewriting.detach_parts import detached_arguments, detached_in_part
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code, whole_code
 from autofix.codemods.rewriting.edit import Edit
@@ -75,6 +76,7 @@ class DetachCarried(Codemod):
         for value in _forgotten_in(loop, {carrier.name for carrier in fact.carriers}, tree) if loop is not None else ():
             patch = Edit(tree).change(value, detach).patch()
             yield Candidate(patch, f"detach `{tree.code(value)}` as well")
+        yield from _averages(fact, carriers, tree)
         yield from self._detach_written(fact, tree, carriers)
         yield from _made_of_detached(carriers, tree)
         if named and not named[-1].whole:
@@ -303,6 +305,19 @@ class DetachCarried(Codemod):
         if last is not None and last in body and body.index(last) < body.index(made):
             if kept is None or tree.function_of(kept) is tree.function_of(last):
                 yield last, True, "after the backward"
+
+
+def _averages(fact: StaleGraph | Overwritten, carriers: list[Carrier], tree: Tree) -> Iterator[Candidate]:
+    """``mean = 0.9 * mean + 0.1 * new`` behind a pass is a statistic for the next one, with the new part of it."""
+    kept, sent = tree.statement(fact.kept), tree.statement_of(tree.expression(fact.failed))
+    block = tree.block_of(sent) if sent is not None else []
+    if kept not in block or sent not in block or block.index(kept) < block.index(sent):
+        return
+    for carrier in carriers:
+        value = tree.expression(carrier.expression)
+        if carrier.form is Form.TENSOR and value is not None and is_average(value, carrier.name, tree):
+            patch = Edit(tree).change(value, detach).patch()
+            yield Candidate(patch, f"keep the moving average `{carrier.name}` without the graph", Keeps.PARAMETERS)
 
 
 def _made_of_detached(carriers: list[Carrier], tree: Tree) -> Iterator[Candidate]:
