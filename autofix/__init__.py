@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from autofix.api import check, prove, run
     from autofix.live.hook import explain
-    from autofix.live.ipython import load_ipython_extension
+    from autofix.live.ipython import load_ipython_extension, unload_ipython_extension
     from autofix.results import AutofixError, CheckResult, Finding, ProveResult, RunResult
 
 __version__ = "0.1.0"
@@ -23,6 +23,7 @@ __all__ = [
     "load_ipython_extension",
     "prove",
     "run",
+    "unload_ipython_extension",
 ]
 
 _HOMES = {
@@ -31,6 +32,7 @@ _HOMES = {
     "run": "autofix.api",
     "explain": "autofix.live.hook",
     "load_ipython_extension": "autofix.live.ipython",
+    "unload_ipython_extension": "autofix.live.ipython",
     "AutofixError": "autofix.results",
     "CheckResult": "autofix.results",
     "Finding": "autofix.results",

@@ -13,7 +13,7 @@ from autofix.project import files
 from autofix.project.discovery import is_skipped
 from autofix.project.ignoring import spec
 from autofix.settings.discovery import Finder, Settings, SettingsError
-from autofix.settings.selection import UnknownCode, codes_of, known, split
+from autofix.settings.selection import UnknownCode, codes_of, split
 from autofix.suppression import baseline as baselines
 from autofix.suppression import since as revisions
 from autofix.suppression.baseline import Baseline
@@ -154,7 +154,5 @@ def require(pattern: str, option: str) -> None:
     """Raise :class:`click.UsageError` for a pattern that selects nothing."""
     try:
         codes_of(pattern)
-    except UnknownCode:
-        raise click.UsageError(
-            f"{option} {pattern} selects nothing; known codes: {', '.join(sorted(known()))}."
-        ) from None
+    except UnknownCode as error:
+        raise click.UsageError(f"{option}: {error}") from None

@@ -23,7 +23,27 @@ from autofix.exits import TABLE, Exit
 from autofix.options import DIFF, EXISTING, SCRIPT, Launched, examples, unmarked
 
 
+class Commands(click.Group):
+    """The commands; a script in the place of one is told which of them take it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError:
+            if not args or self.get_command(ctx, args[0]) is not None or not args[0].endswith((".py", ".ipynb")):
+                raise
+            if not Path(args[0]).is_file():
+                raise click.UsageError(f"File '{args[0]}' does not exist.", ctx) from None
+            raise click.UsageError(
+                f"'{args[0]}' is no command: `autofix check {args[0]}` reads it, `autofix run {args[0]}` executes it.",
+                ctx,
+            ) from None
+
+
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     epilog="\b\nExit codes:\n" + "\n".join(f"  {line}" for line in TABLE.split("\n")),
 )
@@ -57,16 +77,18 @@ def cli() -> None:
     "--unsafe-fixes/--no-unsafe-fixes",
     "unsafe",
     default=None,
-    help="Repair what is only likely too: it rests on a call that is not read.",
+    help="Repair likely mistakes, too: the ones that rest on a call whose source was not read.",
 )
 @options.choices
 @options.follow_up
-@click.option("--stdin-filename", metavar="PATH", help="What to call standard input in reports.")
+@click.option("--stdin-filename", metavar="PATH", help="Read standard input, as the text of this file.")
 @click.option("--absolute", is_flag=True, help="Print absolute paths, for programs that cannot take relative ones.")
 @options.report
 @options.volume
 def check(paths: tuple[Path, ...], **others: Any) -> Exit:
     """Find mistakes in PATHS (default: this folder; - is standard input) by reading the source.  Runs nothing."""
+    if others["stdin_filename"] is not None:
+        paths = paths or (Path("-"),)
     refuse_contradictions(paths, **others)
     from dataclasses import fields
 
@@ -90,6 +112,8 @@ def refuse_contradictions(paths: tuple[Path, ...], **given: Any) -> None:
     report, fix = given["output_format"], given["fix"]
     if standard_input and len(paths) > 1:
         raise click.UsageError("- cannot be combined with other paths.")
+    if given["stdin_filename"] is not None and not standard_input:
+        raise click.UsageError("--stdin-filename names standard input: leave out the paths.")
     if fix and given["diff"]:
         raise click.UsageError("--fix and --diff exclude each other.")
     if given["diff"] and (report or given["statistics"]):
@@ -103,6 +127,8 @@ def refuse_contradictions(paths: tuple[Path, ...], **given: Any) -> None:
             )
     if given["add_ignores"] and given["write_baseline"]:
         raise click.UsageError("--add-ignores and --write-baseline exclude each other.")
+    if given["baseline"] and given["write_baseline"]:
+        raise click.UsageError("--write-baseline writes all mistakes: leave out --baseline.")
     if standard_input and (given["since"] or given["watch"]):
         raise click.UsageError("--since and --watch want files, not standard input.")
     if given["isolated"] and given["config"]:
@@ -271,7 +297,7 @@ def campaign(repositories: tuple[str, ...], **others: Any) -> Exit:
         "autofix rule stored   the same by name; the beginning of one is enough",
     ),
 )
-@click.argument("code", required=False)
+@click.argument("code", required=False, shell_complete=options.codes_like)
 def rule(code: str | None) -> Exit:
     """Explain the mistakes that autofix knows: all of them in a line each, or CODE at length."""
     from autofix.commands.rule import rule as command

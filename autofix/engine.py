@@ -189,7 +189,7 @@ def _with_new_keywords(
     for line, column in old.places:
         span = Span(known.path, line, column, line, column + len(old_keywords.OLD))
         fact = OldKeyword(call=span, name=f"{old_keywords.OLD}=")
-        remedy = f"`{old_keywords.OLD}` became a keyword of Python; the argument is called `{old_keywords.NEW}`"
+        remedy = f"rename the argument `{old_keywords.OLD}`, a keyword of Python today, to `{old_keywords.NEW}`"
         findings.append(Finding(Codemod.code, Codemod.name, fact, True, remedy, span))
     findings.sort(key=lambda finding: (finding.cause, finding.code))
     program = known.program.with_texts({known.path: source})

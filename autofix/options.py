@@ -42,7 +42,7 @@ def examples(*lines: str) -> str:
 def volume(command: Command) -> Command:
     """Add ``-q`` and ``-v``."""
     quiet = click.option("-q", "--quiet", is_flag=True, help="Print results alone: no notes, no summary.")
-    verbose = click.option("-v", "--verbose", is_flag=True, help="Say more: remedies, refused candidates, tracebacks.")
+    verbose = click.option("-v", "--verbose", is_flag=True, help="Say more: fixes, refused candidates, tracebacks.")
     return quiet(verbose(command))
 
 
@@ -78,22 +78,55 @@ def report(command: Command) -> Command:
 CODES = "CODES"
 
 
+def codes_like(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """Codes and names of mistakes for a shell that completes a word."""
+    from autofix.settings.selection import known
+
+    words = sorted({*known(), *known().values()})
+    return [one for one in words if one.lower().startswith(begun.lower())]
+
+
 def choices(command: Command) -> Command:
     """Add the options that choose mistakes and files: the fields of :class:`autofix.choices.Choices`."""
     options = [
-        click.option("--select", multiple=True, metavar=CODES, help="Only these codes, names, or how they begin."),
-        click.option("--extend-select", multiple=True, metavar=CODES, help="These as well as those of the settings."),
-        click.option("--ignore", multiple=True, metavar=CODES, help="Not these; the closer name counts."),
-        click.option("--exclude", multiple=True, metavar="PATTERNS", help="Leave out these files and folders alone."),
-        click.option("--extend-exclude", multiple=True, metavar="PATTERNS", help="Leave out these as well."),
-        click.option("--force-exclude", is_flag=True, help="Leave out also what is named on the command line."),
+        click.option(
+            "--select",
+            multiple=True,
+            metavar=CODES,
+            shell_complete=codes_like,
+            help="Look for these codes or names alone, or for all that begin so.",
+        ),
+        click.option(
+            "--extend-select",
+            multiple=True,
+            metavar=CODES,
+            shell_complete=codes_like,
+            help="Look for these, too, beside the choice of the settings.",
+        ),
+        click.option(
+            "--ignore",
+            multiple=True,
+            metavar=CODES,
+            shell_complete=codes_like,
+            help="Leave out these; of --select and --ignore the longer name counts.",
+        ),
+        click.option(
+            "--exclude",
+            multiple=True,
+            metavar="PATTERNS",
+            help="Leave out these files and folders, instead of the usual ones.",
+        ),
+        click.option(
+            "--extend-exclude", multiple=True, metavar="PATTERNS", help="Leave out these files and folders, too."
+        ),
+        click.option("--force-exclude", is_flag=True, help="Leave out excluded files even where PATHS name them."),
         click.option(
             "--config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             metavar="FILE",
             help="The settings for all files.  [default: the nearest autofix.toml or pyproject.toml above each]",
         ),
-        click.option("--isolated", is_flag=True, help="Without any settings."),
+        click.option("--isolated", is_flag=True, help="Read no file of settings."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -117,7 +150,7 @@ def follow_up(command: Command) -> Command:
         ),
         click.option(
             "--cache-dir",
-            type=click.Path(file_okay=False, path_type=Path),
+            type=click.Path(file_okay=False, readable=False, path_type=Path),
             envvar="AUTOFIX_CACHE_DIR",
             metavar="FOLDER",
             help="Where results of checks are kept.  [default: autofix in the user's folder for caches]",
@@ -246,7 +279,7 @@ def campaign(command: Command) -> Command:
             default=600.0,
             show_default=True,
             metavar="SECONDS",
-            help="End what takes longer for one repository.",
+            help="End the work on a repository after so long.",
         ),
         click.option(
             "--memory",
@@ -254,10 +287,10 @@ def campaign(command: Command) -> Command:
             default="4G",
             show_default=True,
             metavar="SIZE",
-            help="End what takes more for one repository, all its processes together.",
+            help="End the work on a repository whose processes take more, together.",
         ),
-        click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Patches also for what is only likely."),
-        click.option("--isolated", is_flag=True, help="Without the settings of the checkouts."),
+        click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Make patches for likely mistakes, too."),
+        click.option("--isolated", is_flag=True, help="Read no settings of the checkouts."),
         click.option(
             "--open-branch",
             is_flag=True,
@@ -270,7 +303,7 @@ def campaign(command: Command) -> Command:
             help="Where git URLs are cloned.  [default: clones in the output folder]",
         ),
         click.option("--python", metavar="PATH", help="The interpreter to run scripts with.  [default: autofix's own]"),
-        click.option("--retry-failed", is_flag=True, help="Do those again that were ended, killed or not found."),
+        click.option("--retry-failed", is_flag=True, help="Repeat repositories that were ended, killed or not found."),
     ]
     for option in reversed(options):
         command = option(command)

@@ -143,7 +143,8 @@ class _Attempt:
         if not missed or found.certificate is not None:
             return found
         places = ", ".join(f"{one.code} in line {one.cause.line}" for one in missed)
-        return replace(found, note=f"{found.note} The run does not reach what the source shows: {places}.")
+        note = found.note.replace("; nothing to fix", "", 1)
+        return replace(found, note=f"{note} The run does not reach what the source shows: {places}.")
 
     def by_source(self, analysis: Analysis) -> Repair:
         """The patch of *analysis*, or another that static reading gives, if one stands the proof; else the first."""
@@ -283,9 +284,9 @@ def in_part(repaired: Repair) -> Repair:
 def healthy(before: RunRecord) -> str:
     """Note on a script that has not failed."""
     if before.outcome is not Outcome.STOPPED:
-        return "The script runs; nothing was changed."
-    did = f"{count(before.steps, 'optimizer step')} in {before.seconds:.0f} s"
-    return f"The script is healthy: it made {did} without an error, and was stopped. --steps N watches longer."
+        return "No error; nothing to fix."
+    did = f"{count(before.steps, 'optimizer step')} ({before.seconds:.0f} s)"
+    return f"No error in {did}; nothing to fix. --steps N watches longer."
 
 
 def better(one: Repair | None, other: Repair) -> Repair:

@@ -18,6 +18,7 @@ from enum import Enum
 from unidiff.patch import Hunk
 
 from autofix.checking import Edit, Problem
+from autofix.codemods.source.program import with_spans
 from autofix.edits import attribute
 from autofix.findings import Finding
 from autofix.patch import CARRIER, Change, apply, changed_lines, hunks_of
@@ -66,11 +67,14 @@ class Reviewer:
         self.printer = printer
         self.quiet = quiet
         self.stopped = False
+        self.is_refused = False
+        """Whether some hunk was not accepted, or not asked about."""
 
     def review(self, edits: Iterable[Edit], findings: Sequence[Finding]) -> Iterator[Problem]:
         """Review each of *edits* and write the accepted hunks.  Yields a problem for each file that cannot be."""
         for edit in edits:
             if self.stopped:
+                self.is_refused = True
                 return
             try:
                 self.review_file(edit, [one for one in findings if one.fixed and one.cause.path == edit.file.name])
@@ -86,6 +90,7 @@ class Reviewer:
             change = Change(file.name, file.text.encode(), edit.text.encode())
         units = divide(change, findings)
         accepted = self.ask_all(file, change, units)
+        self.is_refused = self.is_refused or len(accepted) < len(units)
         if not accepted:
             return
         data = patched(change, accepted)
@@ -124,9 +129,10 @@ class Reviewer:
     def show(self, file: files.SourceFile, change: Change, unit: Unit, units: Sequence[Unit]) -> None:
         self.printer.line((f"{file.name}: {unit.title}", "bold"))
         for finding in unit.findings if not self.quiet else ():
-            cause = cells_of(file).span(finding.cause)
+            told = with_spans(finding, cells_of(file).span)
+            cause = told.cause
             cell = f" cell {number}," if (number := cell_of(cause.path)[1]) else ""
-            self.printer.line((finding.code, "bold red"), f"{cell} line {cause.line}: {finding.message}")
+            self.printer.line((finding.code, "bold red"), f"{cell} line {cause.line}: {told.message}")
             if finding.remedy:
                 self.printer.line("  ", finding.remedy)
             others = [other.title for other in units if other is not unit and finding in other.findings]

@@ -8,15 +8,23 @@ from dataclasses import replace
 from autofix.execution.runner import Script
 from autofix.foreign import as_it_is
 from autofix.project import files
-from autofix.project.git import GitError, git
+from autofix.project.git import GitError, git, require_revision
+
+
+class UnknownRevision(files.FileError):
+    """A revision that git does not know, or a folder that is in no repository."""
 
 
 def since(script: Script, revision: str) -> tuple[Script, Script]:
     """*script* at *revision*, and as it lies on the disk.
 
-    Raises :class:`autofix.project.files.FileError` where git does not know the revision, or no source has
-    changed since.
+    Raises :class:`UnknownRevision` where git does not know the revision, and another
+    :class:`autofix.project.files.FileError` where no source has changed since.
     """
+    try:
+        require_revision(revision)
+    except GitError as error:
+        raise UnknownRevision(files.display_name(script.folder), error.lines[-1]) from None
     listed = of_git(
         script, "diff", "--no-ext-diff", "--name-only", "--relative", "-z", "--diff-filter=M", revision, "--", "."
     )
@@ -35,8 +43,8 @@ def since(script: Script, revision: str) -> tuple[Script, Script]:
 
 
 def of_git(script: Script, *words: str) -> bytes:
-    """Return the output of a git command in the project's root.  Raises :class:`autofix.project.files.FileError`."""
+    """Return the output of a git command in the project's root.  Raises :class:`UnknownRevision`."""
     try:
         return git(script.folder, *words)
     except GitError as error:
-        raise files.FileError(files.display_name(script.folder), error.lines[-1]) from None
+        raise UnknownRevision(files.display_name(script.folder), error.lines[-1]) from None

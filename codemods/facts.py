@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from pathlib import PurePath
 from typing import ClassVar
 
 CACHES = frozenset(("cached_property", "lru_cache", "cache"))
@@ -163,6 +164,11 @@ class Fact:
         """One sentence that says what goes wrong at the cause."""
         raise NotImplementedError
 
+    @property
+    def gist(self) -> str:
+        """The message without lines, which move when others are inserted above them."""
+        return self.message
+
     def roles(self) -> Iterator[Role]:
         for one in fields(self):
             span = getattr(self, one.name)
@@ -178,12 +184,12 @@ class StaleGraph(Fact):
     kind = "stale graph"
     error = "Trying to backward through the graph a second time"
     phrases = {
-        "made": "its graph is made here",
+        "made": "the graph is made here",
         "kept": "kept here",
         "used": "used here",
-        "walked": "the backward that frees it passes through here",
+        "walked": "the backward that frees the graph passes through here",
         "freed": "this backward frees the graph",
-        "failed": "this backward reaches it again",
+        "failed": "this backward reaches the freed graph",
         "loop": "across iterations of this loop",
     }
 
@@ -236,7 +242,21 @@ class StaleGraph(Fact):
             return f"{what} carries the graph of an earlier iteration into a later backward"
         if self.loop is not None:
             return f"the graph of {what} is built once before the loop, and every iteration's backward runs through it"
+        return f"{what}'s graph was already freed by the backward at {self._where(self.freed)}"
+
+    @property
+    def gist(self) -> str:
+        if self.loop is not None:
+            return self.message
+        what = f"`{self.name or self.text}`" if self.name or self.text else "a tensor"
         return f"the graph of {what} was already freed by an earlier backward"
+
+    def _where(self, span: Span) -> str:
+        """A line as the reader of the cause finds it: with the file where that is another one, or with its cell."""
+        _, of_cell, cell = span.path.rpartition(":cell ")
+        if of_cell:
+            return f"cell {cell}, line {span.line}"
+        return f"line {span.line}" if span.path == self.cause.path else f"{PurePath(span.path).name}:{span.line}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -352,7 +372,7 @@ class OutGiven(Fact):
     code = "AF220"
     kind = "out argument"
     error = "functions with out=... arguments don't support automatic differentiation"
-    phrases: ClassVar[dict[str, str]] = {"changed": "its result is written here"}
+    phrases: ClassVar[dict[str, str]] = {"changed": "the result is written here"}
 
     changed: Span
     name: str = ""
@@ -417,8 +437,8 @@ class CutGraph(Fact):
     phrases = {
         "cut": "the graph is dropped here",
         "guard": "nothing is recorded from here on",
-        "frozen": "requires_grad is taken from the parameters here",
-        "owner": "this optimizer should train them",
+        "frozen": "requires_grad is turned off for the parameters here",
+        "owner": "this optimizer should train the parameters",
         "failed": "this backward finds no graph",
     }
 
@@ -449,6 +469,8 @@ class CutGraph(Fact):
     probable: bool = False
     """Whether the values that lost their graphs are probabilities: results of a sigmoid or a softmax."""
     name: str = ""
+    operation: str = field(default="", compare=False, metadata={"role": False})
+    """The text of an operation without a derivative on the way, for the message: ``argmax``, ``scores > 0.5``."""
 
     @property
     def doubt(self) -> str:
@@ -478,6 +500,8 @@ class CutGraph(Fact):
         if hows == {"unflagged"}:
             return f"{what} has no graph: the tensor given to the optimizer does not require grad"
         if hows == {"integer"}:
+            if self.operation:
+                return f"{what} has no graph: `{self.operation}` is not differentiable"
             return f"{what} has no graph: it is computed from comparisons or indices, which are not differentiable"
         return f"{what} has no graph when backward is called on it"
 
@@ -543,7 +567,7 @@ class PartBeside(Fact):
     kind = "unused input"
     error = "appears to not have been used in the graph"
     phrases: ClassVar[dict[str, str]] = {
-        "made": "a part is taken here, and nothing is computed from it",
+        "made": "this part is a new tensor, which the loss is not computed from",
         "failed": "the gradient of the part is requested here",
     }
 
@@ -600,8 +624,8 @@ class GraphHeld(Fact):
     kind = "graph held"
     error = ""
     phrases: ClassVar[dict[str, str]] = {
-        "handed": "handed over with its graph here",
-        "kept": "kept with its graph here",
+        "handed": "handed over with the graph here",
+        "kept": "kept with the graph here",
         "loop": "in every iteration of this loop",
     }
 
@@ -688,7 +712,7 @@ class GraphCopied(Fact):
     code = "AF510"
     kind = "graph copied"
     error = "Only Tensors created explicitly by the user"
-    phrases: ClassVar[dict[str, str]] = {"kept": "a tensor with its graph is kept here", "call": "copied here"}
+    phrases: ClassVar[dict[str, str]] = {"kept": "a tensor with a graph is kept here", "call": "copied here"}
 
     kept: Span | None = None
     """The statement that put the tensor into the object that is copied."""
@@ -751,7 +775,7 @@ class LegacyApi(Fact):
     code = "AF700"
     kind = "legacy API"
     error = "invalid index of a 0-dim tensor"
-    phrases = {"call": "gone from PyTorch 2"}
+    phrases = {"call": "this call is no longer in PyTorch 2"}
 
     call: Span
     name: str = ""
@@ -778,7 +802,7 @@ class LegacyFunction(Fact):
     error = "Legacy autograd function with non-static forward"
     phrases: ClassVar[dict[str, str]] = {
         "call": "an object of a Function is called",
-        "defined": "its forward is a method of the object",
+        "defined": "forward is a method of the object here",
     }
 
     call: Span

@@ -109,7 +109,7 @@ for step in range(STEPS):
 """
 FOUR, ENDLESS = STORED.replace("STEPS", "4"), STORED.replace("STEPS", "100000")
 RETAINED = ("loss.backward()", "loss.backward(retain_graph=True)")
-WAITING = "graph nodes more at every step keep what they saved for a backward pass"
+WAITING = "graph nodes more at every step keep tensors saved for a backward pass"
 
 ONE_WAY = """\
 import torch

@@ -272,6 +272,14 @@ def test_a_folder_that_cannot_be_made(check: Check, tmp_path: Path) -> None:
         assert found(check("train.py")) == ["AF101"]
 
 
+def test_a_folder_of_somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "train.py").write_text(LOOP)
+    monkeypatch.setattr(os, "access", lambda path, *_, **__: Path(path).name != "kept")
+    told = CliRunner().invoke(cli, ["check", "-q", "--cache-dir", str(tmp_path / "kept"), str(tmp_path / "train.py")])
+    assert "AF101" in told.output
+
+
 def test_a_locked_file_is_not_waited_for_long(check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("train.py").write_text(LOOP)
     check("train.py")

@@ -36,9 +36,9 @@ FIXED = BROKEN.replace("(h)", "(h.detach())")
 HOPELESS = "a = 1\nhopeless.append(a)\nend = 1\n"
 CLEAN = "x = 1\n"
 LINES = """\
-a.py:3:5: AF101 [*] the graph of `store` was already freed by an earlier backward
-a.py:3:18: note: its graph is made here, and used here
-a.py:4:1: note: this backward frees the graph, and this backward reaches it again
+a.py:3:5: AF101 [*] `store`'s graph was already freed by the backward at line 4
+a.py:3:18: note: the graph is made here, and used here
+a.py:4:1: note: this backward frees the graph, and later reaches the freed graph
 """
 PATCH = """\
 --- a/a.py
@@ -108,8 +108,8 @@ def test_check_finds_nothing(shell: Shell) -> None:
 def test_check_marks_what_it_cannot_fix(shell: Shell) -> None:
     put(a=HOPELESS)
     assert shell.run("check") == 1
-    assert shell.out.startswith("a.py:2:1: AF101 the graph of `hopeless`")
-    assert shell.out.endswith("Found 1 mistake (no sure fix).\n")
+    assert shell.out.startswith("a.py:2:1: AF101 `hopeless`'s graph")
+    assert shell.out.endswith("Found 1 mistake (none with a safe fix).\n")
 
 
 def test_check_without_python_files_says_so_and_is_content(shell: Shell) -> None:
@@ -185,6 +185,7 @@ def test_a_bug_in_the_engine_is_reported_with_its_file_and_the_others_go_on(shel
         ["check", "--fix", "--diff"],
         ["check", "-", "a.py"],
         ["check", "--output-format", "xml"],
+        ["check", "--baseline", "known.json", "--write-baseline", "known.json"],
         ["check", "--output-format", "json", "--diff"],
         ["check", "--no-such-option"],
         ["run"],
@@ -202,6 +203,14 @@ def test_a_wrong_call_ends_with_2_and_prints_nothing_on_standard_output(shell: S
     assert shell.run(*arguments) == 2
     assert shell.out == ""
     assert "Error: " in shell.err
+
+
+def test_a_script_is_no_command(shell: Shell) -> None:
+    assert shell.run("train.py") == 2
+    assert shell.err.endswith("Error: File 'train.py' does not exist.\n")
+    put(train=BROKEN)
+    assert shell.run("train.py") == 2
+    assert "`autofix check train.py` reads it, `autofix run train.py` executes it." in shell.err
 
 
 def test_no_command_prints_the_help_and_ends_with_2(shell: Shell) -> None:
@@ -268,7 +277,7 @@ def test_fix_rewrites_and_ends_with_0(shell: Shell) -> None:
 def test_fix_reports_what_is_left_where_it_is_now(shell: Shell) -> None:
     put(a=BROKEN + HOPELESS)
     assert shell.run("check", "--fix") == 1
-    assert shell.out.startswith("a.py:6:1: AF101 the graph of `hopeless`")
+    assert shell.out.startswith("a.py:6:1: AF101 `hopeless`'s graph")
     assert shell.out.endswith("Fixed 1 mistake, 1 left.\n")
 
 
@@ -303,6 +312,11 @@ def test_standard_input_is_checked_under_the_name_that_it_is_given(shell: Shell)
     assert shell.out.startswith("<stdin>:3:5: AF101")
     assert shell.run("check", "-", "--stdin-filename", "src/a.py", "-q", stdin=BROKEN.encode()) == 1
     assert shell.out.startswith("src/a.py:3:5: AF101")
+    assert shell.run("check", "--stdin-filename", "src/a.py", "-q", stdin=BROKEN.encode()) == 1
+    assert shell.out.startswith("src/a.py:3:5: AF101")
+    put(a=BROKEN)
+    assert shell.run("check", "--stdin-filename", "src/a.py", "a.py", stdin=b"") == 2
+    assert "--stdin-filename names standard input" in shell.err
 
 
 def test_standard_input_is_fixed_to_standard_output(shell: Shell) -> None:
@@ -349,7 +363,7 @@ def test_json_of_check_is_what_the_readme_documents(shell: Shell) -> None:
     assert finding == {
         "code": "AF101",
         "name": "stored-tensor",
-        "message": "the graph of `store` was already freed by an earlier backward",
+        "message": "`store`'s graph was already freed by the backward at line 4",
         "certainty": "certain",
         "fixable": True,
         "fixed": False,
@@ -450,7 +464,7 @@ def test_run_shows_cause_patch_and_proof_and_writes_nothing(shell: Shell, repair
     assert shell.run("run", "a.py") == 0
     assert shell.out == (
         """\
-a.py:3:5: AF101 the graph of `store` was already freed by an earlier backward
+a.py:3:5: AF101 `store`'s graph was already freed by the backward at line 4
   1 | store = []
   2 | for h in x:
 > 3 |     store.append(h)
@@ -823,7 +837,9 @@ def test_rule_knows_the_codes_of_mistakes_that_are_left(shell: Shell, code: str)
 def test_rule_of_an_unknown_code_is_one_line(shell: Shell) -> None:
     assert shell.run("rule", "AF999") == 2
     assert shell.out == ""
-    assert shell.err == "Error: no mistake is called AF999; `autofix rule` lists them all.\n"
+    assert shell.err == "Error: no code or name of a mistake begins with `AF999`; `autofix rule` lists them all\n"
+    shell.run("rule", "stord-tensor")
+    assert shell.err.endswith("begins with `stord-tensor`; did you mean `stored-tensor`?\n")
 
 
 def test_select_takes_codes_and_prefixes(shell: Shell) -> None:
@@ -832,10 +848,33 @@ def test_select_takes_codes_and_prefixes(shell: Shell) -> None:
     assert shell.run("check", "--select", "af7, AF10") == 1
     assert shell.run("check", "--select", "AF701", "--select", "AF101") == 1
     assert shell.run("check", "--select", "AF101,E501") == 2
-    assert "--select E501 selects nothing; known codes: AF001, AF100, AF101" in shell.err
+    assert "--select: no code or name of a mistake begins with `E501`; `autofix rule` lists them all" in shell.err
+    assert shell.run("check", "--ignore", "carried_stat3") == 2
+    assert "begins with `carried_stat3`; did you mean `carried-state`?" in shell.err
 
 
 # The rest
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["rule", "stored"], ["stored-tensor"]),
+        (["check", "--select", "af40"], ["AF400", "AF401"]),
+        (["check", "--output-format", "sa"], ["sarif"]),
+    ],
+    ids=" ".join,
+)
+def test_a_shell_completes_codes_and_names(words: list[str], found: list[str]) -> None:
+    environment = os.environ | {
+        "_AUTOFIX_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(["autofix", *words]),
+        "COMP_CWORD": str(len(words)),
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+    }
+    program = "from autofix.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert [line.removeprefix("plain,") for line in done.stdout.splitlines()][: len(found)] == found
 
 
 def test_version_and_help(shell: Shell) -> None:

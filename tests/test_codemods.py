@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import subprocess
 import sys
 import textwrap
@@ -18,6 +19,7 @@ from autofix.codemods.repair import mend
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules import registry
 from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.detach_stored import DetachStored
 from autofix.codemods.rules.registry import MalformedCodemod, all_codemods
 from autofix.codemods.source.program import Program
 
@@ -379,6 +381,17 @@ def test_libcst_runs_a_codemod_from_the_shell(tmp_path: Path) -> None:
     script, expected = example_of(kind, tmp_path)
     command = [sys.executable, "-m", "libcst.tool", *libcst_command(kind, script)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert script.read_bytes() == expected
+
+
+def test_the_documented_command_is_libcsts(tmp_path: Path) -> None:
+    script, expected = example_of(DetachStored, tmp_path)
+    page = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
+    words = next(line for line in page.splitlines() if line.startswith("python -m libcst.tool codemod ")).split()
+    command = [sys.executable, *words[1:-1], str(script)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert script.read_bytes() == expected
 

@@ -72,12 +72,12 @@ def test_pipes_devices_sockets_and_links_are_passed_by_with_a_word(checkout: Pat
     assert done.returncode == 1
     assert "AF101" in done.stdout
     assert done.stderr.splitlines() == [
-        "circle.py: passed by: too many levels of symbolic links",
-        "endless.py: passed by: a link to /dev/zero, outside of the project",
-        "helper.py: passed by: a named pipe",
-        "plug.py: passed by: a socket",
-        f"secret.py: passed by: a link to {checkout.parent}/secret.py, outside of the project",
-        "setup.py: passed by: a named pipe",
+        "circle.py: skipped: too many levels of symbolic links",
+        "endless.py: skipped: a link to /dev/zero, outside of the project",
+        "helper.py: skipped: a named pipe",
+        "plug.py: skipped: a socket",
+        f"secret.py: skipped: a link to {checkout.parent}/secret.py, outside of the project",
+        "setup.py: skipped: a named pipe",
     ]
 
 
@@ -121,7 +121,7 @@ def test_folders_in_folders_without_an_end(checkout: Path) -> None:
     said: list[str] = []
     try:
         assert discover([Path()], said.append) == [Path("a.py")]
-        assert len(said) == 1 and said[0].endswith("d: passed by: file name too long")
+        assert len(said) == 1 and said[0].endswith("d: skipped: file name too long")
     finally:
         subprocess.run(["rm", "-rf", "d"], check=False)
 
@@ -131,7 +131,7 @@ def test_a_folder_that_cannot_be_read_is_passed_by_with_a_word(checkout: Path) -
     Path("secret").mkdir(mode=0)
     said: list[str] = []
     assert discover([Path()], said.append) == []
-    assert said == ["secret: passed by: permission denied"]
+    assert said == ["secret: skipped: permission denied"]
 
 
 # Paths out of the checkout

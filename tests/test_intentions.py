@@ -757,7 +757,7 @@ CHANGES = {
             opt.step()
             kept.append(now)
         """,
-        [],
+        ["+    now = type(now)(logits=now.logits.detach())"],
     ),
     **{
         f"a loss of nothing but a draw from {kind}": (
@@ -845,7 +845,7 @@ CHANGES = {
             def now(self):
                 return Normal(self.mean, F.softplus(self.rho))
             def next_task(self):
-                self.prior = torch.distributions.Normal(self.now().loc, 1.0)
+                self.prior = Normal(self.mean.detach(), self.now().scale)
         model = Posterior()
         opt = torch.optim.SGD(model.parameters(), 0.1)
         for task in range(3):
@@ -857,8 +857,8 @@ CHANGES = {
             model.next_task()
         """,
         [
-            "-        self.prior = torch.distributions.Normal(self.now().loc, 1.0)",
-            "+        self.prior = torch.distributions.Normal(self.now().loc.detach(), 1.0)",
+            "-        self.prior = Normal(self.mean.detach(), self.now().scale)",
+            "+        self.prior = Normal(self.mean.detach(), self.now().scale.detach())",
         ],
     ),
     **{

@@ -13,7 +13,7 @@ import pytest
 
 from autofix.codemods.facts import Fact, OldKeyword
 from autofix.live.death import MESSAGE
-from autofix.live.ipython import book
+from autofix.live.ipython import above, book
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = """\
@@ -197,6 +197,44 @@ def test_a_cell_that_dies_in_a_kernel_is_explained(monkeypatch: pytest.MonkeyPat
     assert "In [4]:5:5: AF101 `history` carries the graph" in plain(outputs[3])
     patched = f"%%time\n{loop}".replace("append(output)", "append(output.detach())")
     assert f"In [4], patched:\n{patched}" in plain(outputs[3])
+
+
+def test_what_a_failed_cell_has_made_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    nbclient, v4 = pytest.importorskip("nbclient"), pytest.importorskip("nbformat.v4")
+    sources = [
+        "h = (",
+        "1 / 0\nimport nowhere",
+        "%load_ext autofix",
+        "import torch\n%precision 3\nw = torch.ones(3, requires_grad=True)\nloss = w.pow(2).sum()\nw += 1",
+        "loss.backward()\nloss.backward()",
+        "%unload_ext autofix",
+        "w += 1",
+        "%load_ext autofix",
+        "w += 1",
+    ]
+    made = v4.new_notebook(cells=[v4.new_code_cell(source) for source in sources])
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    nbclient.NotebookClient(made, timeout=120, allow_errors=True, kernel_name="python3").execute()
+    outputs = [plain("".join(one.get("text", "") for one in cell.outputs)) for cell in made.cells]
+    assert "In [4]:5:1: AF301" in outputs[3] and "In [5]:2:1: AF107" in outputs[4]
+    assert "autofix" not in outputs[5] + outputs[6] + outputs[7]
+    assert "In [9]:1:1: AF301" in outputs[8] and outputs[8].count("patched:") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        (0, ""),
+        (1, ""),
+        (2, "x = 1\n"),
+        (4, "x = 1\n%ls\n"),
+        (5, "x = 1\n%ls\n"),
+        (6, "x = 1\n%ls\n@f\ndef g():\n    y\n"),
+    ],
+)
+def test_of_a_failed_cell_the_lines_above_the_failure_are_left(line: int, kept: str) -> None:
+    assert above("x = 1\n%ls\n@f\ndef g():\n    y\ng()\n", line) == kept
+    assert above("x = (", line) == ""
 
 
 def plain(text: str) -> str:

@@ -25,6 +25,50 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "the number of classes that a file names is hardly 0": """
+        import json
+        class Body(nn.Sequential):
+            def __init__(self, classes=None):
+                super().__init__(nn.Linear(3, 3), nn.ReLU())
+                if classes:
+                    self.add_module("out", nn.Linear(3, classes))
+        body = Body(json.load(open("shape.json"))["shape"][0])
+        opt = torch.optim.SGD(body.parameters(), lr=0.1)
+        for step in range(3):
+            scale = body(x)
+            scale.clamp_(-20, 2)
+            opt.zero_grad(); scale.exp().mean().backward(); opt.step()
+        """,
+    "a baseline weighs the log-probabilities as a number": """
+        policy, value = nn.Linear(3, 2), nn.Linear(3, 1)
+        opt = torch.optim.SGD([*policy.parameters(), *value.parameters()], lr=0.1)
+        for step in range(3):
+            chosen = torch.log_softmax(policy(x), -1)[:, :1]
+            loss = (-chosen * (torch.rand(4, 1) - value(x).mean().item())).sum()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "the old of two log-likelihoods is a number": """
+        from torch.distributions import Normal
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for episode in range(3):
+            old = []
+            for row in x:
+                old.append(Normal(net(row), 1.0).log_prob(y[0]).sum().exp())
+            old = torch.tensor(old)
+            for step in range(3):
+                new = Normal(net(x), 1.0).log_prob(y).sum(-1)
+                loss = -torch.exp(new - torch.log(old)).mean()
+                opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "parameters may be chained by a name of an import of all names": """
+        from itertools import *
+        body = nn.Linear(3, 3)
+        opt = torch.optim.SGD(chain(body.parameters(), net.parameters()), lr=0.1)
+        for step in range(3):
+            h = body(x)
+            loss = crit(net(h.detach()), y)
+            opt.zero_grad(); (loss + h.mean()).backward(); opt.step()
+        """,
     "what is put together of new tensors only is no total": """
         for step in range(10):
             loss = crit(net(x), y)

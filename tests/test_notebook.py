@@ -194,6 +194,12 @@ def test_a_broken_cell_is_named_and_the_rest_is_read(here: Path, capsys: pytest.
     assert cells_of("nb.ipynb")[3].source == FIXED
 
 
+def test_a_broken_cell_is_named_once_where_the_rest_is_repaired(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(book(SET_UP, "x = (", "y = [0.0]\n!ls\ny.append(w.detach().numpy())", LOOP), "nb.ipynb")
+    _, err = check(capsys, "--fix", "-q", "nb.ipynb", code=1)
+    assert err.splitlines() == ["nb.ipynb:cell 2:1:5: '(' was never closed"]
+
+
 def test_a_cell_with_an_old_keyword_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     moved = "x = torch.randn(4, 3).cuda(async=True)\n%time y = x"
     write(book(SET_UP, moved, LOOP), "nb.ipynb")
@@ -223,7 +229,7 @@ def test_notebooks_in_folders_are_read(here: Path, capsys: pytest.CaptureFixture
     write(trained(), ".ipynb_checkpoints/nb-checkpoint.ipynb")
     write(book("x <- 1", kernelspec={"name": "ir", "language": "R", "display_name": "R"}), "r.ipynb")
     out, err = check(capsys, code=1)
-    assert err == "r.ipynb: passed by: its kernel runs R, and no Python\n"
+    assert err == "r.ipynb: skipped: its kernel runs R, not Python\n"
     assert "Found 1 mistake (1 fixable with --fix); the backward pass was followed.\n" in out
     assert check(capsys, "r.ipynb", code=0)[1] == err
 
@@ -263,13 +269,14 @@ def test_older_notebooks_are_read(here: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[1, 2]", "1:1: no notebook: it says no `nbformat`"),
-        ('{"cells": [],\n "nbformat": 4,,}', "2:16: no notebook: "),
+        ("[1, 2]", "1:1: not a notebook: it has no `nbformat`"),
+        ('{"cells": [],\n "nbformat": 4,,}', "2:16: not a notebook: no valid JSON ("),
+        (" \n", "2:1: not a notebook: the file is empty"),
         ('{"cells": [], "nbformat": 9}', "1:1: nbformat 9 is unknown"),
-        ('{"cells": [], "nbformat": 4} 5', "1:1: no notebook: there is something behind its end"),
-        ("[" * 200_000, "1:1: no notebook: its values are nested too deeply"),
+        ('{"cells": [], "nbformat": 4} 5', "1:1: not a notebook: text follows the end of the JSON"),
+        ("[" * 200_000, "1:1: not a notebook: its values are nested too deeply"),
     ],
-    ids=["list", "broken", "future", "more", "deep"],
+    ids=["list", "broken", "empty", "future", "more", "deep"],
 )
 def test_what_is_no_notebook_is_said(text: str, reason: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("nb.ipynb").write_text(text)

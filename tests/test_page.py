@@ -130,7 +130,7 @@ def view(**others: Any) -> View:
         f"`store` carries the graph {HOSTILE}",
         (
             Place("loop", Span("train.py", 3, 0, 9, 19), "across iterations of this loop"),
-            Place("made", span(4, 13, 27), "its graph is made here"),
+            Place("made", span(4, 13, 27), "the graph is made here"),
             Place("kept", span(5, 4, 24), "kept here", is_cause=True),
             Place("used", span(8, 26, 41), "used here"),
             Place("freed", span(9, 4, 19), "this backward frees the graph"),
@@ -184,7 +184,7 @@ def shown(**others: Any) -> Page:
 def test_the_page_tells_everything() -> None:
     told = shown()
     assert told.sections == ["story", "patch", "proof", "note", "refused", "losses", "graph"]
-    assert "its graph is made here" in told.text
+    assert "the graph is made here" in told.text
     assert "hidden.detach()" in told.text
     assert re.search(r"clean after\s*✓\s*passed\s*20 steps", told.text)
     assert "freed by pass 1" in told.text

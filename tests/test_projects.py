@@ -176,8 +176,10 @@ def test_a_diff_is_proved_before_and_after_it_is_applied(project: Path, capsys: 
     assert main(["prove", "--patch", "fix.diff", "-m", "nets.loop"]) == 0
     assert main(["prove", "--against", "HEAD", "-m", "nets.loop"]) == 0
     assert capsys.readouterr().out.count("Proved: the patched script trains.") == 3
-    assert main(["prove", "--against", "nowhere", "-m", "nets.loop"]) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    for wrong in ("nowhere", "--output=written"):
+        assert main(["prove", f"--against={wrong}", "-m", "nets.loop"]) == 2
+        assert not Path("written").exists()
+        assert capsys.readouterr().err.startswith(f"Error: --against {wrong}: bad revision ")
 
 
 def git(folder: Path, *words: str) -> None:

@@ -274,3 +274,19 @@ for step in range(3):
     opt.step()
 """
     assert fails(text) is bool(power) and is_found(text) is bool(power)
+
+
+@pytest.mark.parametrize("change", ["0.9 * h.detach()", "0.9 * h"])
+def test_takewhile_takes_items_when_they_are_asked_for(change: str) -> None:
+    text = f"""{PACKED}
+def states():
+    h = torch.zeros(2, 3)
+    for x in torch.randn(4, 2, 3):
+        h = cell(x, {change})
+        yield h
+for h in itertools.takewhile(lambda h: h.mean() < 100, states()):
+    opt.zero_grad()
+    h.pow(2).mean().backward()
+    opt.step()
+"""
+    assert fails(text) is is_found(text) is ("detach" not in change)

@@ -256,6 +256,16 @@ async def test_open_documents_see_each_other_and_settings_count(editor: Editor) 
     await editor.shown("library.py")
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("uri", ["untitled:Untitled-1", "file:///c%3A/Users/me/train.py"])
+async def test_a_document_that_is_closed_shows_nothing(editor: Editor, monkeypatch: Any, uri: str) -> None:
+    monkeypatch.setattr(editor, "uri", lambda name: uri)
+    editor.open("train.py", BROKEN)
+    await editor.shown("train.py", "AF101")
+    editor.close("train.py")
+    await editor.shown("train.py")
+
+
 def test_a_document_without_a_file_has_a_path() -> None:
     assert path_of("untitled:Untitled-1") == str(Path("Untitled-1").absolute())
     positions = Positions(PositionCodec(), {"/a": "x"}, {"/a": "untitled:a"})

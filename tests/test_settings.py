@@ -141,13 +141,19 @@ def test_sources_may_lie_elsewhere(check: Check) -> None:
         ('selct = ["AF1"]', "unknown key `selct`; did you mean `select`?"),
         ("per_file_ignores = {}", "unknown key `per_file_ignores`; did you mean `per-file-ignores`?"),
         ("zzz = 1", f"unknown key `zzz`; known keys are {', '.join(KEYS)}"),
-        ('select = "AF1"', "`select`: expected `array`, got `str`"),
-        ("ignore = [1]", "`ignore[0]`: expected `str`, got `int`"),
-        ('unsafe-fixes = "yes"', "`unsafe-fixes`: expected `bool`, got `str`"),
-        ("budget = 0", "`budget`: expected `float` > 0.0"),
-        ('output-format = "xml"', "`output-format`: invalid enum value 'xml'"),
-        ('select = ["E501"]', "`E501` is no code and no name of a mistake; see `autofix rule`"),
-        ('[per-file-ignores]\n"a.py" = ["E501"]', "`E501` is no code and no name of a mistake; see `autofix rule`"),
+        ('select = "AF1"', "`select`: expected a list, got a string"),
+        ("ignore = [1]", "`ignore[0]`: expected a string, got an integer"),
+        ('unsafe-fixes = "yes"', "`unsafe-fixes`: expected true or false, got a string"),
+        ("budget = 0", "`budget`: expected a number > 0.0"),
+        ('budget = "9"', "`budget`: expected a number, got a string"),
+        ('root = "gone"', "`root`: there is no folder `gone`"),
+        ('output-format = "xml"', f"`output-format`: unknown format `xml`; known formats are {', '.join(OF_CHECK)}"),
+        ('output-format = "ful"', "`output-format`: unknown format `ful`; did you mean `full`?"),
+        ('select = ["E501"]', "no code or name of a mistake begins with `E501`; `autofix rule` lists them all"),
+        (
+            '[per-file-ignores]\n"a.py" = ["store-tensor"]',
+            "no code or name of a mistake begins with `store-tensor`; did you mean `stored-tensor`?",
+        ),
         ("select = [", "invalid value (at end of document)"),
     ],
 )
@@ -157,6 +163,17 @@ def test_a_mistake_in_the_settings_is_one_line(check: Check, text: str, reason: 
     put(autofix_toml="", pyproject_toml=f"[tool.autofix]\n{text}".replace("[per", "[tool.autofix.per"))
     Path("autofix.toml").unlink()
     assert check() == (2, f"Error: pyproject.toml: {reason}\n")
+
+
+def test_a_file_of_its_own_has_no_table(check: Check) -> None:
+    put(a=BROKEN, autofix_toml='[tool.autofix]\nselect = ["AF1"]')
+    told = "the keys stand here without a table: leave out `[tool.autofix]`"
+    assert check() == (2, f"Error: autofix.toml: {told}\n")
+
+
+def test_a_byte_order_mark_is_no_setting(check: Check) -> None:
+    put(a=BROKEN, pyproject_toml='\ufeff[tool.autofix]\nignore = ["AF1"]')
+    assert check() == (0, "")
 
 
 def test_a_broken_project_file_without_settings_is_not_for_this_tool(check: Check) -> None:

@@ -139,9 +139,26 @@ def test_a_comment_that_suppresses_nothing_is_reported(check: Check) -> None:
     code, report = check()
     assert code == 1
     assert report.startswith("train.py:12:38: AF001 `# autofix: ignore[AF101]` suppresses nothing\n")
-    assert report.splitlines()[1].startswith("Found 1 mistake (no sure fix)")
+    assert report.splitlines()[1].startswith("Found 1 mistake (none with a safe fix)")
     assert check("--ignore", "AF001", "-q") == check("--select", "AF1", "-q") == (0, "")
     assert check("--select", "AF2", "-q") == (0, "")
+    put(BROKEN.replace("append(output)", "append(output.detach())  # noqa: AF101, E501"))
+    assert check("--select", "AF001", "-q") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("comment", "reason"),
+    [
+        ("# autofix: ignore[AF999]", "no code or name of a mistake begins with `AF999`; `autofix rule` lists them all"),
+        ("# autofix: ignore[stord-tensor]", "no code or name of a mistake begins with `stord-tensor`; did you mean"),
+        ("# noqa: AF999, E501", "no code or name of a mistake begins with `AF999`; `autofix rule` lists them all"),
+    ],
+)
+def test_a_comment_with_an_unknown_code_is_told_so(check: Check, comment: str, reason: str) -> None:
+    put(with_comment(comment))
+    code, report = check("-q")
+    assert (code, codes(report)) == (1, ["AF101", "AF001"])
+    assert f"AF001 `{comment}` suppresses nothing: {reason}" in report
 
 
 @pytest.mark.parametrize(
@@ -267,7 +284,9 @@ def test_since_what_git_does_not_know_ends_with_2(check: Check) -> None:
     assert check("--since", "HEAD")[0] == 2
     git("init", "-q")
     code, report = check("--since", "no-such-revision")
-    assert (code, report.count("\n")) == (2, 1)
+    assert (code, report) == (2, "Error: --since no-such-revision: bad revision 'no-such-revision'\n")
+    assert check("--since=--output=written")[0] == 2
+    assert not Path("written").exists()
 
 
 def test_statistics_count_by_code(check: Check) -> None:

@@ -40,6 +40,7 @@ def prove(
     The repair is the script *fixed*, the diff *patch*, or the files as they are, *against* a revision of git.
     """
     from autofix.foreign import DiffError
+    from autofix.revision import UnknownRevision
 
     if html is not None:
         pages.require(html)
@@ -52,6 +53,8 @@ def prove(
     try:
         file = files.read(original.path)
         original, patched = sides(original, fixed, None if patch is None else diff_of(patch), against)
+    except UnknownRevision as error:
+        raise click.ClickException(f"--against {against}: {error.reason}") from None
     except files.FileError as error:
         tell(str(error))
         return Exit.FAILED if isinstance(error, DiffError) else Exit.LEFT

@@ -17,7 +17,7 @@ from autofix.review import Reviewer
 
 
 def review(paths: Sequence[Path], choices: Choices, *, quiet: bool, verbose: bool) -> Exit:
-    """Let a person choose among the hunks of every patch."""
+    """Let a person choose among the hunks of every patch; a hunk that is not accepted leaves a mistake."""
     plan = Plan(choices)
     report = Outcomes(verbose=verbose, tell=tell)
     found = discover(plan.wanted(paths), tell, plan.excludes)
@@ -26,4 +26,4 @@ def review(paths: Sequence[Path], choices: Choices, *, quiet: bool, verbose: boo
     reviewer = Reviewer(Printer(sys.stdout), quiet=quiet)
     for problem in reviewer.review(report.edits, report.findings):
         report.add(problem)
-    return report.exit(Exit.CLEAN)
+    return report.exit(Exit.LEFT if reviewer.is_refused else Exit.CLEAN)

@@ -10,6 +10,7 @@ from autofix.codemods.rules.registry import all_codemods
 from autofix.exits import Exit
 from autofix.report import catalogue
 from autofix.report.terminal import Printer
+from autofix.settings.selection import UnknownCode
 
 
 def rule(code: str | None) -> Exit:
@@ -17,7 +18,7 @@ def rule(code: str | None) -> Exit:
     known = all_codemods()
     told = list(catalogue.contents(known) if code is None else catalogue.page(code, known))
     if not told:
-        raise click.ClickException(f"no mistake is called {code}; `autofix rule` lists them all.")
+        raise click.ClickException(str(UnknownCode(code or "")))
     printer = Printer(sys.stdout)
     for line in told:
         printer.line(*line)

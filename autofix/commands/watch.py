@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -28,10 +29,11 @@ def watched(paths: Sequence[Path], check: Callable[[], Exit]) -> Exit:
             return (path.endswith((".py", SUFFIX)) or Path(path).name in FILES) and super().__call__(change, path)
 
     code = attempt(check)
-    for _ in watchfiles.watch(*paths, watch_filter=Sources(), raise_interrupt=False):
-        if sys.stdout.isatty():
-            click.clear()
-        code = attempt(check)
+    with suppress(KeyboardInterrupt):
+        for _ in watchfiles.watch(*paths, watch_filter=Sources()):
+            if sys.stdout.isatty():
+                click.clear()
+            code = attempt(check)
     return code
 
 

@@ -12,8 +12,8 @@ BY_TYPE = {
     "ModuleNotFoundError": "a module is missing",
     "ImportError": "a module is missing",
     "FileNotFoundError": "a file is missing",
-    "ConnectionError": "the network is not there",
-    "URLError": "the network is not there",
+    "ConnectionError": "the network is not available",
+    "URLError": "the network is not available",
     "EOFError": "the script waits for input",
 }
 """Errors of the surroundings, by type."""
@@ -52,7 +52,7 @@ def obstacle_of(failure: Failure, record: RunRecord) -> str:
     if error.refused == "write":
         return refused_write(error)
     if error.refused == "network":
-        opened = "the network is not there" if record.network else "the sandbox refused a connection to the outside"
+        opened = "the network is not available" if record.network else "the sandbox refused a connection to the outside"
         return opened if record.network else f"{opened}; --allow-network permits it"
     if CLOSED_GPU in error.message:
         return "the sandbox keeps the processes that the script starts from the GPU; --allow-write /proc permits it"

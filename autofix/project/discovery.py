@@ -87,7 +87,7 @@ def walk(
             with os.scandir(here) as scanned:
                 entries = sorted(scanned, key=lambda entry: entry.name)
         except OSError as error:
-            passed_by(f"{escaped(display_name(here))}: passed by: {reason_of(error)}")
+            passed_by(f"{escaped(display_name(here))}: skipped: {reason_of(error)}")
             continue
         home = absolute(here)
         if (spec := read_gitignore(home)) is not None:
@@ -103,7 +103,7 @@ def walk(
                 if excluded(here / entry.name, False):
                     continue
                 if reason := obstacle(entry, checkout):
-                    passed_by(f"{escaped(display_name(here / entry.name))}: passed by: {escaped(reason)}")
+                    passed_by(f"{escaped(display_name(here / entry.name))}: skipped: {escaped(reason)}")
                 elif not is_folder(entry):
                     yield here / entry.name
         pending += reversed(folders)

@@ -165,7 +165,7 @@ def decode_notebook(data: bytes, name: str) -> SourceFile:
     except UnicodeDecodeError as error:
         raise FileError(name, f"byte 0x{data[error.start]:02x} is not utf-8") from None
     except notebook.OtherLanguage as error:
-        raise PassedBy(name, f"passed by: {error.reason}") from None
+        raise PassedBy(name, f"skipped: {error.reason}") from None
     except NotebookError as error:
         raise FileError(name, error.reason, error.line, error.column) from None
     return SourceFile(name, data, found.text, "utf-8", found)

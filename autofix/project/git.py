@@ -16,6 +16,12 @@ class GitError(Exception):
         super().__init__("\n".join(self.lines))
 
 
+def require_revision(revision: str) -> None:
+    """Raise :class:`GitError` for a revision that git would take for an option: it may write files by one."""
+    if revision.startswith("-"):
+        raise GitError((f"bad revision '{revision}'",))
+
+
 SETTINGS = ("core.fsmonitor=", "core.hooksPath=/dev/null", "core.quotePath=false")
 SECONDS = 600.0
 """Seconds after which a command is given up."""

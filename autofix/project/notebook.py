@@ -154,19 +154,20 @@ def read(raw: str) -> Notebook:
     try:
         top = json_places.value_at(raw)
         if raw[top.end :].strip(" \t\r\n"):
-            raise NotebookError("no notebook: there is something behind its end")
+            raise NotebookError("not a notebook: text follows the end of the JSON")
     except ValueError as error:
         line, column = getattr(error, "lineno", 1), getattr(error, "colno", 1)
-        raise NotebookError(f"no notebook: {getattr(error, 'msg', error)}", line, column) from None
+        reason = f"no valid JSON ({getattr(error, 'msg', error)})" if raw.strip() else "the file is empty"
+        raise NotebookError(f"not a notebook: {reason}", line, column) from None
     except RecursionError:
-        raise NotebookError("no notebook: its values are nested too deeply") from None
+        raise NotebookError("not a notebook: its values are nested too deeply") from None
     document = top.value
     if not isinstance(document, dict) or not isinstance(document.get("nbformat"), int):
-        raise NotebookError("no notebook: it says no `nbformat`")
+        raise NotebookError("not a notebook: it has no `nbformat`")
     if not 2 <= document["nbformat"] <= 4:
         raise NotebookError(f"nbformat {document['nbformat']} is unknown: `jupyter nbconvert --to notebook` renews it")
     if language := _language(document.get("metadata")):
-        raise OtherLanguage(f"its kernel runs {language}, and no Python")
+        raise OtherLanguage(f"its kernel runs {language}, not Python")
     found: list[Cell] = []
     for number, cell in enumerate(_cells(raw, top), 1):
         source = _source(raw, cell)

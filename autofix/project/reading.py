@@ -44,8 +44,8 @@ def read(path: Path, most: int = LARGEST_SOURCE) -> bytes:
 
 
 def settings(path: Path) -> str:
-    """Return the text of a file of settings.  Raises :class:`OSError` as :func:`read` does."""
-    return read(path, LARGEST_SETTINGS).decode("utf-8", "replace")
+    """Return the text of a file of settings, less a byte order mark.  Raises :class:`OSError` as :func:`read` does."""
+    return read(path, LARGEST_SETTINGS).decode("utf-8-sig", "replace")
 
 
 def what_else(status: os.stat_result) -> str:

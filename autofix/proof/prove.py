@@ -278,7 +278,7 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
             detail = f"{others.detail}, where modules leave their inputs as they are"
             gradients, reference = replace(others, detail=detail), original.apart
     if promises.carried is not None and gradients.verdict is Verdict.FAILED:
-        detail = "there is no reference: of what the original hands to NumPy the graph is lost"
+        detail = "there is no reference: the graph of what the original hands to NumPy is lost"
         certain = promises.carried is Certainty.CERTAIN and not promises.by_hand
         gradients = replace(gradients, verdict=Verdict.NOT_PROVED, detail=detail, optional=certain)
     differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED

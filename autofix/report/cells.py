@@ -162,9 +162,13 @@ def view_in_cells(view: View, outcome: Repair) -> View:
         replace(one, sites={role: with_spans(site, cells.span) for role, site in one.sites.items()})
         for one in view.evidence
     ]
+    from autofix.report.view import story_of_finding
+
+    findings = repair_in_cells(outcome).analysis.findings  # whose messages name lines of cells
+    stories = [story_of_finding(one) for one in findings] or [with_spans(one, cells.span) for one in view.stories]
     return replace(
         view,
-        stories=tuple(with_spans(story, cells.span) for story in view.stories),
+        stories=tuple(stories),
         sources={**view.sources, **cells.sources},
         certificate=_certificate(outcome, cells),
         refused=tuple(map(cells.words, view.refused)),

@@ -10,6 +10,7 @@ from pygments.lexers.python import PythonLexer
 from pygments.token import Token, _TokenType
 
 from autofix.codemods.facts import Span
+from autofix.report.lines import joined
 from autofix.report.story import UNDERLINED, WORDS, ends, shown
 from autofix.report.view import Place, View, source_lines
 
@@ -123,7 +124,7 @@ def note(line: str, start: int, end: int, places: Sequence[Place]) -> Note:
         lead=shown(line[:start]),
         stroke=shown(line[:end])[len(shown(line[:start])) :],
         roles=", ".join(dict.fromkeys(WORDS.get(place.role, place.role) for place in places)),
-        phrase=", and ".join(dict.fromkeys(place.phrase for place in places)),
+        phrase=joined(place.phrase for place in places),
         is_cause=any(place.is_cause for place in places),
     )
 

@@ -5,7 +5,7 @@ Every place in a finding's story has a line of its own, in the form that compile
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from autofix.codemods.facts import Role, Span
@@ -35,7 +35,17 @@ def other_places(finding: Finding) -> Iterator[tuple[Span, str]]:
         places.setdefault(role.span, []).append(role)
     places.pop(finding.cause, None)
     for span, roles in places.items():
-        yield span, ", and ".join(dict.fromkeys(escaped(role.phrase) for role in roles))
+        yield span, joined(escaped(role.phrase) for role in roles)
+
+
+def joined(phrases: Iterable[str]) -> str:
+    """What happens at one place, in one sentence; a backward that plays two parts plays the second one later."""
+    subject = "this backward "
+    told: list[str] = []
+    for phrase in dict.fromkeys(phrases):
+        again = phrase.startswith(subject) and any(one.startswith(subject) for one in told)
+        told.append(f"later {phrase.removeprefix(subject)}" if again else phrase)
+    return ", and ".join(told)
 
 
 def level(finding: Finding) -> Literal["error", "warning"]:
@@ -75,7 +85,7 @@ def summary(
         doubtful = sum(finding.needs_review for finding in findings)
         hints = [f"{fixable} fixable with --fix"] if fixable else []
         hints += [f"{doubtful} with --unsafe-fixes, after a review"] if doubtful else []
-        hint = ", ".join(hints) or "no sure fix"
+        hint = ", ".join(hints) or "none with a safe fix"
         said = f"Found {count(len(findings), 'mistake')} ({hint})"
     else:
         said = f"No mistakes found in {count(files, 'file')}"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from autofix.codemods.facts import Span
-from autofix.report.lines import count, location
+from autofix.report.lines import count, joined, location
 from autofix.report.terminal import Piece
 from autofix.report.view import Place, Story, View, quoted, source_lines
 
@@ -92,8 +92,7 @@ def ends(span: Span, number: int, line: str) -> tuple[int, int]:
 
 def cause_phrase(story: Story) -> str:
     assert story.cause is not None
-    phrases = [place.phrase for place in story.places if place.span == story.cause.span]
-    return ", and ".join(dict.fromkeys(phrases))
+    return joined(place.phrase for place in story.places if place.span == story.cause.span)
 
 
 def places(story: Story, sources: Mapping[str, str], *, everything: bool = False) -> Iterator[Line]:
@@ -114,8 +113,7 @@ def places(story: Story, sources: Mapping[str, str], *, everything: bool = False
         text = cut(shown(quoted(span, sources)), max(room, 20))
         yield ((f"  {words[span]:<{width}}  ", "cyan"), (f"{where:<{reach}}", "dim"), f"  {text}".rstrip())
         if everything:
-            phrases = ", and ".join(dict.fromkeys(place.phrase for place in here))
-            yield ((" " * (width + 4) + phrases, "dim"),)
+            yield ((" " * (width + 4) + joined(place.phrase for place in here), "dim"),)
         yield from callers(here[0], indent=width + 4, everything=everything)
     if story.holders:
         yield ((f"  {'held by':<{width}}  ", "cyan"), ", ".join(story.holders))

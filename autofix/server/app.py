@@ -94,15 +94,19 @@ class Server(LanguageServer):
             if (before.findings, before.problems) != (report.findings, report.problems):
                 self.refresh()  # the document has not changed, so the editor does not ask by itself
 
-    def send(self, root: str, others: set[str]) -> None:
-        """Send the diagnostics of a document and of *others*."""
+    def send(self, root: str, others: set[str], closed: str | None = None) -> None:
+        """Send the diagnostics of a document and of *others*; *closed* is the URI of a document that was just closed.
+
+        An editor may write a URI in another way than this machine does (`file:///c%3A/`), or have no file for it.
+        """
         cells = self.cells()
         own = self.notebooks[root].names.keys() if root in self.notebooks else {root}
         for path in {*own, *others} - self.notebooks.keys():
             document = self.session.documents.get(path) or cells.get(path)
             if document is not None and self.pulls:
                 continue
-            uri, version = (document.uri, document.version) if document is not None else (uri_of(path), None)
+            uri = closed if closed is not None and path == root else uri_of(path)
+            uri, version = (document.uri, document.version) if document is not None else (uri, None)
             told = (version, self.of_file(path))
             if self._sent.get(uri) != told:  # a whole analysis mostly repeats the report before it
                 self._sent[uri] = told

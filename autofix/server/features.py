@@ -81,7 +81,7 @@ def _documents(server: Server) -> None:
         path = path_of(params.text_document.uri)
         report = server.session.drop(path)
         if report is not None:
-            server.send(path, files_of(report))
+            server.send(path, files_of(report), params.text_document.uri)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     def changed_on_disk(_params: types.DidChangeWatchedFilesParams) -> None:

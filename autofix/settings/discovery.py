@@ -112,6 +112,8 @@ def read(file: Path, folder: Path) -> Settings | None:
     # msgspec takes a while to load, and most projects have no settings.
     from autofix.settings.table import TableError, table_of
 
+    if not is_shared and set(document) == {"tool"}:
+        raise SettingsError(f"{name}: the keys stand here without a table: leave out `[tool.autofix]`")
     try:
         if not isinstance(document, dict):
             raise TableError("`tool.autofix`: expected a table")
@@ -119,11 +121,14 @@ def read(file: Path, folder: Path) -> Settings | None:
     except TableError as error:
         raise SettingsError(f"{name}: {error}") from None
     except UnknownCode as error:
-        raise SettingsError(f"{name}: `{error}` is no code and no name of a mistake; see `autofix rule`") from None
+        raise SettingsError(f"{name}: {error}") from None
 
 
 def settings_of(table: Table, file: Path, folder: Path) -> Settings:
-    """The settings in a *table*.  Raises :class:`autofix.settings.selection.UnknownCode`."""
+    """The settings in a *table*.
+
+    Raises :class:`autofix.settings.selection.UnknownCode`, and :class:`SettingsError` for a root that is not there.
+    """
     selection = Selection(tuple(split(table.select)), tuple(split(table.extend_select)), tuple(split(table.ignore)))
     ignores = tuple((pattern, tuple(split(codes))) for pattern, codes in table.per_file_ignores.items())
     for pattern in (
@@ -133,6 +138,8 @@ def settings_of(table: Table, file: Path, folder: Path) -> Settings:
         *(c for _, own in ignores for c in own),
     ):
         codes_of(pattern)
+    if table.root is not None and not (folder / table.root).is_dir():
+        raise SettingsError(f"{files.display_name(file)}: `root`: there is no folder `{table.root}`")
     python = table.python
     if python is not None and ("/" in python or (sys.platform == "win32" and "\\" in python)):
         python = str(folder / Path(python).expanduser())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 
 UNUSED_IGNORE = ("AF001", "unused-ignore")
@@ -11,7 +12,12 @@ UNUSED_IGNORE = ("AF001", "unused-ignore")
 
 
 class UnknownCode(Exception):
-    """A pattern that is the beginning of no code and of no name."""
+    """A pattern that is the beginning of no code and of no name; its text says so, and names the nearest one."""
+
+    def __init__(self, pattern: str) -> None:
+        near = get_close_matches(normal(pattern), known().values(), 1)  # a code like another one is a guess
+        hint = f"did you mean `{near[0]}`?" if near else "`autofix rule` lists them all"
+        super().__init__(f"no code or name of a mistake begins with `{pattern}`; {hint}")
 
 
 @cache

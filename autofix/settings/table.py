@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
 Format = Literal["full", "concise", "json", "json-lines", "github", "gitlab", "sarif", "junit", "rdjson"]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+_TYPES = {
+    "array": "a list",
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "a table",
+}
+"""Types as msgspec names them in its messages, and as a person does who writes TOML."""
 _PLACE = re.compile(r"(.*?)(?: - at `(?:key in )?\$\.?(.*)`)?", re.DOTALL)
 
 
@@ -42,12 +51,28 @@ def table_of(document: Mapping[str, Any]) -> Table:
     """The settings of a parsed table.  Raises :class:`TableError`."""
     for key in document:
         if key not in KEYS:
-            near = get_close_matches(key, KEYS, 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"known keys are {', '.join(KEYS)}"
-            raise TableError(f"unknown key `{key}`; {hint}")
+            raise TableError(f"unknown key `{key}`; {nearest(key, KEYS, 'keys')}")
+    form = document.get("output-format")
+    if isinstance(form, str) and form not in get_args(Format):
+        raise TableError(f"`output-format`: unknown format `{form}`; {nearest(form, get_args(Format), 'formats')}")
     try:
         return msgspec.convert(document, Table)
     except msgspec.ValidationError as error:
         found = _PLACE.fullmatch(str(error))
-        reason, key = (found[1], found[2]) if found is not None else (str(error), "")
+        reason, key = (plain(found[1]), found[2]) if found is not None else (str(error), "")
         raise TableError(f"`{key}`: {reason[0].lower()}{reason[1:]}" if key else reason) from None
+
+
+def nearest(given: str, known: Sequence[str], kind: str) -> str:
+    """A question for the one of *known* that is like *given*; a list of them all where none is."""
+    near = get_close_matches(given, known, 1)
+    return f"did you mean `{near[0]}`?" if near else f"known {kind} are {', '.join(known)}"
+
+
+def plain(reason: str) -> str:
+    """A message of msgspec with the types as a person names them."""
+
+    def named(types: re.Match[str]) -> str:
+        return " or ".join(_TYPES.get(one, one) for one in types[1].split(" | ") if one != "null")
+
+    return re.sub("`([^`]*)`", named, reason)

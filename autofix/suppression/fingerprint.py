@@ -16,8 +16,8 @@ def fingerprints(
 ) -> Iterator[tuple[Finding, str]]:
     """Yield each finding with its fingerprint; paths count relative to *folder*, by default the working directory.
 
-    A fingerprint is made of the path, the kind of mistake, its message, and the text of the line of its cause; findings
-    that are equal in all of them are numbered.
+    A fingerprint is made of the path, the kind of mistake, the gist of its message, and the text of the line of its
+    cause; findings that are equal in all of them are numbered.
     """
     seen: Counter[tuple[str, ...]] = Counter()
     for finding in findings:
@@ -25,7 +25,7 @@ def fingerprints(
         lines = split(sources.get(cause.path, ""))
         text = " ".join(lines[cause.line - 1].split()) if cause.line <= len(lines) else ""
         path = os.path.relpath(cause.path, folder or os.curdir).replace(os.sep, "/")
-        parts = (path, finding.fact.code, finding.message, text)
+        parts = (path, finding.fact.code, finding.fact.gist, text)
         data = "\0".join((*parts, str(seen[parts]))).encode("utf-8", "surrogatepass")
         seen[parts] += 1
         yield finding, hashlib.sha256(data).hexdigest()[:32]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from autofix.findings import Finding
 from autofix.project import files, notebook
-from autofix.project.git import GitError, git
+from autofix.project.git import GitError, git, require_revision
 
 SOURCES = ("*.py", f"*{notebook.SUFFIX}")
 
@@ -46,11 +46,12 @@ def changed_since(revision: str, folder: Path) -> Changed:
     from unidiff.patch import PatchSet
 
     try:
+        require_revision(revision)
         top = Path(os.fsdecode(git(folder, "rev-parse", "--show-toplevel")).rstrip("\n"))
         diff = git(top, "diff", "--no-ext-diff", "--no-color", "--no-renames", "-U0", revision, "--", *SOURCES)
         untracked = git(top, "ls-files", "--others", "--exclude-standard", "-z", "--", *SOURCES)
     except GitError as error:
-        raise RevisionError(error.lines[0]) from None
+        raise RevisionError(f"--since {revision}: {error.lines[0]}") from None
     found: dict[str, tuple[int, ...] | None] = {}
     for file in PatchSet(diff.decode("utf-8", "replace")):
         path = os.path.realpath(top / file.path)

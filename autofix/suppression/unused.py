@@ -9,7 +9,7 @@ from typing import ClassVar
 from autofix.checking import Result
 from autofix.codemods.facts import Fact, Span
 from autofix.findings import Finding
-from autofix.settings.selection import UNUSED_IGNORE, matches
+from autofix.settings.selection import UNUSED_IGNORE, UnknownCode, codes_of, matches, normal
 from autofix.suppression.directives import Directive, directives_in, names_codes
 
 
@@ -29,6 +29,8 @@ class UnusedIgnore(Fact):
     comment: Span
     text: str
     problem: str
+    unknown: str = ""
+    """Says which of the codes is one of no mistake."""
 
     @property
     def cause(self) -> Span:
@@ -36,9 +38,9 @@ class UnusedIgnore(Fact):
 
     @property
     def message(self) -> str:
-        return (
-            f"`{self.text}` is not understood: {self.problem}" if self.problem else f"`{self.text}` suppresses nothing"
-        )
+        if self.problem:
+            return f"`{self.text}` is not understood: {self.problem}"
+        return f"`{self.text}` suppresses nothing{f': {self.unknown}' if self.unknown else ''}"
 
 
 def unused(results: Sequence[Result]) -> Iterator[Finding]:
@@ -53,7 +55,9 @@ def unused(results: Sequence[Result]) -> Iterator[Finding]:
         text = texts.get(path, "")
         for directive in directives_in(path, text) if names_codes(text) else ():
             if _is_unused(directive, here, results):
-                fact = UnusedIgnore(comment=directive.span, text=directive.text, problem=directive.problem)
+                fact = UnusedIgnore(
+                    comment=directive.span, text=directive.text, problem=directive.problem, unknown=_unknown(directive)
+                )
                 yield Finding(*UNUSED_IGNORE, fact, fixed=False, remedy="", cause=directive.span)
 
 
@@ -67,8 +71,22 @@ def _is_unused(directive: Directive, silenced: Iterable[Finding], results: Seque
     if any(directive.covers(finding) for finding in silenced):
         return False
     return _was_followed(directive, results) and all(
-        _is_selected(pattern, results) for pattern in directive.codes or () if not directive.is_noqa
+        _is_selected(pattern, results)
+        for pattern in directive.codes or ()
+        if not directive.is_noqa or normal(pattern).startswith("af")
     )
+
+
+def _unknown(directive: Directive) -> str:
+    """What is wrong with the first code of a comment that stands for no mistake; nothing where all do."""
+    for pattern in directive.codes or ():
+        if directive.is_noqa and not normal(pattern).startswith("af"):
+            continue  # a code of another tool
+        try:
+            codes_of(pattern)
+        except UnknownCode as error:
+            return str(error)
+    return ""
 
 
 def _was_followed(directive: Directive, results: Sequence[Result]) -> bool:

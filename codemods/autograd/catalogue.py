@@ -87,6 +87,16 @@ class Module(NamedTuple):
         return self.arguments.index(argument) if argument in self.arguments else None
 
 
+class Family(NamedTuple):
+    """A class of ``torch.distributions``."""
+
+    arguments: tuple[str, ...]
+    attributes: frozenset[str]
+    """The arguments that its objects have under the same names."""
+    has_rsample: bool
+    """Whether it draws samples that are smooth functions of its parameters."""
+
+
 _UNKNOWN = Operation("")
 _FAMILIES = ("{}", "linalg_{}", "special_{}", "fft_{}")
 """Forms of names in the table, such as those for ``torch.linalg.solve`` and ``torch.special.entr``."""
@@ -129,6 +139,18 @@ def modules() -> dict[str, Module]:
         name: Module(name, tuple(row["args"]), row.get("form", ""), tuple(row.get("parameters", ())))
         for name, row in _raw()["modules"].items()
     }
+
+
+def public_names(library: str) -> list[str]:
+    """The names that ``from library import *`` takes from a part of torch; none of those that are not known."""
+    names: list[str] = _raw()["names"].get(library, [])
+    return names
+
+
+def distribution(kind: str) -> Family | None:
+    """The row of a class of ``torch.distributions``; None where it is no such class."""
+    row = _raw()["distributions"].get(kind)
+    return Family(tuple(row["args"]), frozenset(row["attributes"]), row["rsample"]) if row is not None else None
 
 
 @cache

@@ -12,7 +12,7 @@ from autofix.codemods.checks.story import distinct
 from autofix.codemods.facts import Certainty, CutGraph, Drop, Fact, LossEscapes
 from autofix.codemods.interpreter import cuts
 from autofix.codemods.interpreter.protocol import Interpreter
-from autofix.codemods.source.sources import Site
+from autofix.codemods.source.sources import Site, last_name
 
 
 def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[CutGraph]:
@@ -99,6 +99,7 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
     constant = rootless.beside and not rootless.weighs and {one.how for one in drops} == {"tensors"}
     constant = constant and wanted <= {name for _, name in tape.trained}
     owner = tape.owners.get(kept[-1]) if kept else None
+    whole = next((one.site for one in drops if one.how == "integer"), None)
     return CutGraph(
         cut=cut.site.span,
         guard=guard.span if guard is not None else None,
@@ -116,8 +117,15 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
         spared=len(set(kept)) < len(set(frozen)),
         probable=bool(graph) and all(cuts.is_probability(node) for node in graph),
         name=rootless.name,
+        operation=_operation(whole) if whole is not None else "",
         certainty=Certainty.LIKELY if doubtful or constant else Certainty.CERTAIN,
     )
+
+
+def _operation(site: Site) -> str:
+    """The name of a call, or the text of another expression."""
+    name = last_name(site.node.func) if isinstance(site.node, ast.Call) else ""
+    return name or " ".join(site.source.text_of(site.node).split())
 
 
 def _is_number_added(rootless: BackwardWithoutGraph) -> bool:

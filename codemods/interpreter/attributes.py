@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_operation, operation
 from autofix.codemods.autograd.graph import Leaf, Storage
-from autofix.codemods.interpreter import class_lookup, cuts, errors, escapes, holding, module_tree, optimizers
+from autofix.codemods.interpreter import (
+    class_lookup,
+    cuts,
+    distributions,
+    errors,
+    escapes,
+    holding,
+    module_tree,
+    optimizers,
+)
 from autofix.codemods.interpreter.generators import Generator
 from autofix.codemods.interpreter.values import (
     NOTHING,
@@ -17,6 +26,7 @@ from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
     Class,
+    Distribution,
     Exits,
     Function,
     GradMode,
@@ -49,8 +59,6 @@ COMMAND_LINE = ("command line",)
 """The key of ``sys.argv``."""
 TORCH = "2.13.0"
 """The release of PyTorch that programs are read for: what they do for older ones alone is not followed."""
-_MOMENTS = frozenset("mean mode variance stddev".split())
-"""Attributes of distributions that are tensors, and methods of tensors."""
 _SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _OF_DICTIONARIES = frozenset(dir(dict))
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
@@ -381,8 +389,6 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
         value.cell.unsure = False
     if name == "data":
         return interp.detached(value, node, own_version=True)
-    if value.cell.distribution and name in _MOMENTS:
-        return interp.operation("call", [value], node, opaque=True)
     made = value.cell.node
     field = operation(made.operation).saved_field(name) if made is not None else None
     if field is not None:
@@ -548,6 +554,7 @@ _GETTERS: dict[type, Callable[[Interpreter, Any, str, ast.expr], Value]] = {
     Class: _of_class,
     TorchModule: _of_module,
     Sequence: _of_sequence,
+    Distribution: distributions.attribute,
     Mapping: _of_mapping,
     Record: _of_record,
     Optimizer: _of_optimizer,

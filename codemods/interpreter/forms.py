@@ -6,9 +6,19 @@ import ast
 import json
 from collections.abc import Iterator
 
+from autofix.codemods.autograd import catalogue
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import class_lookup
-from autofix.codemods.interpreter.values import ENCLOSED, Binding, Instance, Mapping, Sequence, TensorRef, Value
+from autofix.codemods.interpreter.values import (
+    ENCLOSED,
+    Binding,
+    Distribution,
+    Instance,
+    Mapping,
+    Sequence,
+    TensorRef,
+    Value,
+)
 
 PARTS = 6
 """A container with more parts than these, of several kinds, is not written out part by part."""
@@ -19,8 +29,6 @@ NAME, ITEMS = "$x", ("$1", "$2", "$3")
 def form_of(value: Value) -> Form:
     """The shape of a value; ``OTHER`` where it has no name of its own."""
     match value:
-        case TensorRef() if value.cell.distribution:
-            return Form.OTHER
         case TensorRef():
             return Form.UNKNOWN if value.cell.unsure else Form.TENSOR
         case Sequence() if value.kind in ENCLOSED:
@@ -31,7 +39,7 @@ def form_of(value: Value) -> Form:
             return Form.TUPLE if value.kind == "tuple" else Form.LIST
         case Sequence(kind="list") if value.items and all(map(_is_state, value.items)):
             return Form.NESTED
-        case Mapping() if value.items and all(_is_tensor(slot.value) for slot in value.items.values()):
+        case Mapping() if value.items and all(isinstance(slot.value, TensorRef) for slot in value.items.values()):
             return Form.DICT
     return Form.OTHER
 
@@ -43,11 +51,7 @@ def _is_state(slot: Binding) -> bool:
 
 
 def _tensors_only(value: Sequence) -> bool:
-    return bool(value.items) and all(_is_tensor(slot.value) for slot in value.items)
-
-
-def _is_tensor(value: Value) -> bool:
-    return isinstance(value, TensorRef) and not value.cell.distribution
+    return bool(value.items) and all(isinstance(slot.value, TensorRef) for slot in value.items)
 
 
 def whole_of(value: Value) -> str:
@@ -64,12 +68,12 @@ def whole_of(value: Value) -> str:
 def _detached(value: Value, code: str, items: tuple[str, ...]) -> str | None:
     """Source of *value*, which *code* spells, without its graphs; *code* if it has none, None if there is no way."""
     match value:
-        case TensorRef() if value.cell.distribution:
-            return code if value.cell.node is None else None
         case TensorRef():
             if value.cell.node is None:
                 return code
             return None if value.cell.unsure else f"{code}.detach()"
+        case Distribution():
+            return _made_anew(value, code, items)
         case Sequence() if value.fields:
             return _replaced(zip(value.fields, (slot.value for slot in value.items), strict=False), code, items)
         case Sequence(kind="list" | "tuple") if value.items:
@@ -133,6 +137,17 @@ def _replaced(fields: Iterator[tuple[str, Value]], code: str, items: tuple[str, 
     if None in (part for _, part in changed):
         return None
     return f"{code}._replace({', '.join(f'{name}={part}' for name, part in changed)})" if changed else code
+
+
+def _made_anew(value: Distribution, code: str, items: tuple[str, ...]) -> str | None:
+    """``type(old)(loc=old.loc.detach(), scale=old.scale)``: another one of its class."""
+    fields = list(zip(value.fields, (slot.value for slot in value.items), strict=True))
+    changed = dict(_changed(iter(fields), f"{code}.{{}}", items))
+    row = catalogue.distribution(value.name)
+    if None in changed.values() or row is None or not row.attributes.issuperset(value.fields):
+        return None
+    parts = {name: changed.get(name) or f"{code}.{name}" for name, _ in fields}
+    return f"type({code})({', '.join(f'{name}={part}' for name, part in parts.items())})" if changed else code
 
 
 def _object(value: Instance) -> Iterator[str]:

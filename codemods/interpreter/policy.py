@@ -338,10 +338,19 @@ def _is_emptiness(key: Hashable) -> bool:
     return False
 
 
+_CHANGING = (("~",), ("index",), ("item",), ("count",))
+_SUBSCRIPT = 3
+"""Length of the key of ``value[index]``."""
+
+
 def varies(key: Hashable) -> bool:
-    """Whether a condition is computed from something that changes from iteration to iteration."""
+    """Whether a condition is computed from something that changes from iteration to iteration.
+
+    The item of a loop does, which is told apart by the loop and the iteration; ``shape[0]`` changes if ``shape`` does.
+    """
     if isinstance(key, tuple):
-        return key[:1] in (("~",), ("index",), ("item",), ("count",)) or any(map(varies, key))
+        is_subscript = key[:1] == ("item",) and len(key) == _SUBSCRIPT
+        return (key[:1] in _CHANGING and not is_subscript) or any(map(varies, key))
     return False
 
 

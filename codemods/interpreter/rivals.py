@@ -275,19 +275,8 @@ def _factor(product: Node, weight: Node) -> Span | None:
     if product.operation != "mul" or not isinstance(written, ast.BinOp) or len(product.operands) != 2:
         return None
     left, right = (operand.node for operand in product.operands)
-    if right is weight and _is_likelihood(left):
+    if right is weight and cuts.is_likelihood(left):
         return Site(product.site.source, written.right).span
-    if left is weight and _is_likelihood(right):
+    if left is weight and cuts.is_likelihood(right):
         return Site(product.site.source, written.left).span
     return None
-
-
-def _is_likelihood(node: Node, deep: int = 12) -> bool:
-    """Whether a value is computed of log-likelihoods alone, as a ratio of new to old is."""
-    if node.operation == "log_prob":
-        return True
-    if node.operation == "gather":
-        return any(operand.node.operation == "log_softmax" for operand in node.operands)
-    if node.leaf is not None or not deep or not node.operands:
-        return False
-    return all(_is_likelihood(operand.node, deep - 1) for operand in node.operands)

@@ -158,18 +158,8 @@ def _require_grad(
 @of_tensor("sample", "sample_n")
 def _sample(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
     drawn = interp.data()  # of a distribution; rsample keeps the graph
-    drawn.cell.vague = tensor.cell.distribution not in _REPARAMETRISED
-    drawn.cell.detachment = None if drawn.cell.vague else cuts.dropped(interp, [tensor], call.node, "sample")
+    drawn.cell.vague = True
     return drawn
-
-
-_REPARAMETRISED = frozenset(
-    """Beta Cauchy Chi2 ContinuousBernoulli Dirichlet Exponential FisherSnedecor Gamma GeneralizedPareto HalfCauchy
-    HalfNormal InverseGamma Kumaraswamy Laplace LogNormal LogisticNormal LowRankMultivariateNormal MultivariateNormal
-    Normal OneHotCategoricalStraightThrough RelaxedBernoulli RelaxedOneHotCategorical StudentT Uniform
-    Wishart""".split()
-)
-"""Distributions with ``rsample``.  Source: ``has_rsample`` of the classes of torch.distributions."""
 
 
 @of_tensor("register_hook", "retain_grad")

@@ -119,8 +119,6 @@ class TensorImpl:
     """Whether its elements certainly are floats of single precision (see ``interpreter.dtypes``)."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
-    distribution: str = ""
-    """The class of ``torch.distributions`` of which it is an object, and no tensor: nobody can detach it."""
 
     @property
     def itself(self) -> object:
@@ -211,6 +209,15 @@ class Sequence:
 
 
 @dataclass(eq=False, slots=True)
+class Distribution(Sequence):
+    """A distribution of ``torch.distributions``: its items are its parameters, by the names in ``fields``."""
+
+    name: str = ""
+    computed: dict[str, Binding] = field(default_factory=dict)
+    """What was computed of them once and is kept, as ``logits`` are of ``probs``."""
+
+
+@dataclass(eq=False, slots=True)
 class Mapping:
     items: dict[Hashable, Binding] = field(default_factory=dict)
     more: bool = False
@@ -219,10 +226,10 @@ class Mapping:
     """The factory of a ``defaultdict``."""
 
 
-QUEUE, STACK, VARIABLE = "queue", "stack", "variable"
+QUEUE, STACK, VARIABLE, DISTRIBUTION = "queue", "stack", "variable", "distribution"
 """Kinds of sequences that are no containers to Python: a queue, in which the first in or the last in is the first out,
-and a context variable, which is the last item."""
-ENCLOSED = frozenset((QUEUE, STACK, VARIABLE))
+a context variable, which is the last item, and a distribution with its parameters."""
+ENCLOSED = frozenset((QUEUE, STACK, VARIABLE, DISTRIBUTION))
 
 
 def slots_of(container: Sequence | Mapping) -> Iterable[Binding]:

@@ -107,7 +107,7 @@ def compared_with_new(
 def refreshing(kept: Statement, made: Statement | None, loop: Statement, tree: Tree) -> list[Statement]:
     """The places at which a value is computed that each run of a *loop* begins with, if one is behind that loop.
 
-    ``proto = net(x)``, and again behind the inner loop; or two calls of the method that sets ``self.proto``.
+    ``proto = net(x)``, and again behind the inner loop; or the calls of the method that sets ``self.proto``.
     """
     function, inside = tree.function_of(loop), set(tree.statements_in(loop))
     targets = targets_of(kept, tree) if tree.function_of(kept) is function else set()
@@ -120,7 +120,7 @@ def refreshing(kept: Statement, made: Statement | None, loop: Statement, tree: T
     ]
     around = set(tree.loops_around(loop))
     behind = [one for one in places if around & set(tree.loops_around(one)) and tree.line_of(one) > tree.line_of(loop)]
-    return places if len(places) > 1 and behind else []
+    return places if behind else []
 
 
 def _is_of_network(call: cst.Call, tree: Tree) -> bool:

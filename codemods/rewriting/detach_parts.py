@@ -35,23 +35,6 @@ def detached_in_part(stored: cst.BaseExpression, tree: Tree) -> Iterator[tuple[s
                 yield root, edit
 
 
-def detached_arguments(made: cst.BaseExpression | None, tree: Tree) -> Iterator[tuple[str, Edit]]:
-    """For an object of torch's that computes with tensors, edits that make it of detached ones: one, or all of them.
-
-    ``Normal(mean, 1.0)`` becomes ``Normal(mean.detach(), 1.0)``.  The object itself has no ``detach()``.
-    """
-    if not isinstance(made, cst.Call) or not tree.is_of_torch(made.func):
-        return
-    kinds = (cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.BinaryOperation, cst.UnaryOperation)
-    values = [one.value for one in made.args if not one.star and isinstance(one.value, kinds)]
-    values = [one for one in values if tree.code(one) not in ("True", "False", "None")]
-    for some in (*([one] for one in values), *([values] if len(values) > 1 else [])):
-        edit = Edit(tree)
-        for one in some:
-            edit.change(one, detach)
-        yield " and ".join(f"`{tree.code(one)}`" for one in some), edit
-
-
 def _makers(values: list[cst.BaseExpression], tree: Tree, far: int) -> Iterator[list[cst.BaseExpression]]:
     """The operations that make a value, and before them, where they are calls of functions, what those return."""
     found: list[cst.BaseExpression] = []

@@ -37,20 +37,22 @@ class ClearStore(Codemod):
 
     Cause:
         Each episode appends to a list, a loss is made of the whole list, and its backward frees the graphs of all that
-        is in it. The list is not emptied, or another one is, so that the next episode's loss reaches them again.
+        is in it. The list is never emptied, or another list is emptied instead, so the next episode's loss reaches the
+        freed graphs.
 
     Fix:
         The list is emptied once its graphs are used up: ``log_probs.clear()`` after the optimizer's step. Lists that
-        are filled along with it, and emptied nowhere, are emptied with it: else they would no longer match. What a
-        hook fills is emptied before the step that fills it, because an evaluation in between fills it, too. Where the
-        script empties lists, but misses some (``model.children()`` for ``model.modules()``) or empties a copy (what a
-        property has just collected), it is that line that changes.
+        are filled along with it, and emptied nowhere, are emptied with it: else they would no longer match. What a hook
+        fills is emptied before the step that fills it, because an evaluation in between fills it, too. Where the script
+        empties lists, but misses some (``model.children()`` for ``model.modules()``) or empties a copy (what a property
+        has just collected), that line is repaired.
 
-        A memory of limited length, or one that is sampled from, is meant to live on: it is given values instead.
+        A memory of limited length, or one that is sampled from, is meant to live on: detached tensors are stored in it
+        instead.
 
     When it is not what you want:
-        Where later episodes are to see the values of earlier ones, as numbers, store them detached. Where this is
-        possible without a loss of gradient, it is what is done.
+        Where later episodes are to see the values of earlier ones, as numbers, store them detached. The rewrite does so
+        where no gradient is lost.
 
     Source:
         reinforce.py in PyTorch's examples, ``finish_episode``.
@@ -246,7 +248,9 @@ def _stored_as_data(
         if expression is not None and carrier.form is Form.TENSOR:
             patch = Edit(tree).change(expression, detach).patch()
             yield Candidate(
-                patch, f"`{carrier.name or tree.code(without_index(store))}` remembers values", Keeps.PARAMETERS
+                patch,
+                f"store detached tensors in `{carrier.name or tree.code(without_index(store))}`",
+                Keeps.PARAMETERS,
             )
 
 
@@ -425,9 +429,7 @@ def _where_read(store: cst.BaseExpression, fact: StaleGraph | Overwritten, tree:
     indent = tree.module_of(statement).default_indent
     lines = [*_comprehended(statement, path.partition(".")[0], tree), f"{path}.clear()"]
     code = "\n".join(depth * indent + line for depth, line in enumerate(lines))
-    yield Candidate(
-        Edit(tree).insert_after(statement, code).patch(), f"`{path}` is emptied once its values are taken out"
-    )
+    yield Candidate(Edit(tree).insert_after(statement, code).patch(), f"empty `{path}` once its values are taken out")
 
 
 def _comprehended(statement: Statement, name: str, tree: Tree) -> list[str]:

@@ -24,12 +24,12 @@ class ComputeInTurn(Codemod):
 
     Error:
         RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation, at
-        the second of them; or, where they share a part of the graph: Trying to backward through the graph a second
-        time.
+        the second backward; or, where the outputs share a part of the graph: Trying to backward through the graph a
+        second time.
 
     Cause:
-        ``values = [net(x) for x in xs]`` saves the parameters as they are then. The step after the first backward
-        changes them, and the second output's backward needs them as they were.
+        ``values = [net(x) for x in xs]`` saves the parameters of that moment. The step after the first backward changes
+        them, and the second output's backward needs the old ones.
 
     Fix:
         Each output is computed in the loop, when its turn comes: ``for x, goal in zip(xs, goals)``, and then
@@ -369,7 +369,7 @@ def _called_in_turn(fact: StaleGraph | Overwritten, loop: cst.For, tree: Tree) -
         spoiled = [call for call in calls if made is call or (made is not None and call in tree.enclosing(made))]
         yield Candidate(
             edit.patch(),
-            f"each of `{name}` is computed when its turn comes",
+            f"compute each of `{name}` right before its backward",
             Keeps.LATER,
             cause=tree.row_of(spoiled[-1] if spoiled else calls[-1]),
         )

@@ -12,7 +12,7 @@ from autofix.codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, 
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.averages import is_average
-from autofix.codemods.rewriting.detach_parts import detached_arguments, detached_in_part
+from autofix.codemods.rewriting.detach_parts import detached_in_part
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code, whole_code
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, operands_of
@@ -78,7 +78,6 @@ class DetachCarried(Codemod):
             yield Candidate(patch, f"detach `{tree.code(value)}` as well")
         yield from _averages(fact, carriers, tree)
         yield from self._detach_written(fact, tree, carriers)
-        yield from _made_of_detached(carriers, tree)
         if named and not named[-1].whole:
             yield from self._detach_by_statement(fact, tree, named[-1])
         for carrier in fact.outside:
@@ -320,14 +319,6 @@ def _averages(fact: StaleGraph | Overwritten, carriers: list[Carrier], tree: Tre
             yield Candidate(patch, f"keep the moving average `{carrier.name}` without the graph", Keeps.PARAMETERS)
 
 
-def _made_of_detached(carriers: list[Carrier], tree: Tree) -> Iterator[Candidate]:
-    """``old = Categorical(logits=d.logits)`` becomes ``old = Categorical(logits=d.logits.detach())``."""
-    for carrier in carriers:
-        if carrier.form is Form.OTHER and not carrier.whole:
-            for names, edit in detached_arguments(tree.expression(carrier.expression), tree):
-                yield Candidate(edit.patch(), f"make `{carrier.name}` of {names} detached")
-
-
 def _adds(kept: Statement, carrier: Carrier) -> bool:
     """Whether a statement adds an item to the container that the carrier is called after: the form is the item's."""
     part = only_part(kept)
@@ -464,10 +455,16 @@ def _own_method(name: str, kept: Statement, tree: Tree) -> str:
     """A call of the method by which the object that has the state detaches it, where it has one: ``net.detach()``."""
     attribute = name.rpartition(".")[2]
     for call, body in _own_calls(name, kept, tree):
-        if any(_sets(f"self.{attribute}", statement, tree) for statement in body):
+        if any(_renews(f"self.{attribute}", statement, tree) for statement in body):
             if all(cuts_graph(one) and tree.own_code(one).startswith("self.") for one in body):
                 return call
     return ""
+
+
+def _renews(path: str, statement: Statement, tree: Tree) -> bool:
+    """Whether a statement sets *path* to what is computed of itself, or changes it by a method of it."""
+    value = tree.given(statement, path)
+    return _sets(path, statement, tree) and (value is None or path in tree.paths_in(value))
 
 
 def _sets(path: str, statement: Statement, tree: Tree) -> bool:

@@ -118,7 +118,7 @@ class DetachStored(Codemod):
                 edit = Edit(tree)
                 for one in beside:
                     edit.change(one, detach)
-                yield Candidate(edit.patch(), f"store all of them in `{place}` without the graph")
+                yield Candidate(edit.patch(), f"store every tensor in `{place}` without the graph")
 
     def _detach_after_pass(
         self, fact: StaleGraph | Overwritten, tree: Tree, statement: cst.CSTNode | None, carriers: list[Carrier]

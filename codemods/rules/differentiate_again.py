@@ -29,7 +29,7 @@ class DifferentiateAgain(Codemod):
 
     Fix:
         ``autograd.grad(product, params, retain_graph=True)``: the parameters stay as they are between the products, so
-        that one graph serves them all, and it goes with the gradient when the function returns. A derivative that is
+        one graph serves all products, and is released with the gradient when the function returns. A derivative that is
         part of a loss is taken with ``create_graph=True``, so that the loss trains what it depends on.
 
     When it is not what you want:

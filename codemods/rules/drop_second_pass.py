@@ -24,10 +24,10 @@ class DropSecondPass(Codemod):
     Cause:
         A line was copied, or a helper already does what its caller does again. No optimizer steps between the two
         passes, so the second one could only add the same gradient once more. Or the loss of the first pass is a term of
-        the second one's.
+        the loss of the second.
 
     Fix:
-        The second pass goes; that of the term, where the other is over the sum.
+        The second call is removed; where one loss is a term of the other, the call on the term is removed.
 
     When it is not what you want:
         Where twice the gradient is meant, multiply the loss by two.
@@ -58,9 +58,7 @@ class DropSecondPass(Codemod):
         inner = fact.freed == fact.failed and tree.function_of(first) is not tree.function_of(second)
         for statement in (first, second) if inner else (second, first):
             if isinstance(only_part(statement), cst.Expr) and len(tree.block_of(statement)) > 1:
-                yield Candidate(
-                    Edit(tree).remove(statement).patch(), "one pass over the loss is enough", Keeps.ONE_PASS
-                )
+                yield Candidate(Edit(tree).remove(statement).patch(), "call backward once on the loss", Keeps.ONE_PASS)
 
 
 def _term_by_itself(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -79,7 +77,9 @@ def _term_by_itself(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     run = block[block.index(statement) + 1 : block.index(failed)]
     if isinstance(only_part(statement), cst.Expr) and not any(reads_gradients(one, tree) for one in run):
         patch = Edit(tree).remove(statement).patch()
-        yield Candidate(patch, f"one pass over the sum with `{fact.name}` is enough", Keeps.ONE_PASS, fact.freed)
+        yield Candidate(
+            patch, f"call backward once, on the sum that contains `{fact.name}`", Keeps.ONE_PASS, fact.freed
+        )
 
 
 def _terms(total: cst.BaseExpression) -> list[cst.BaseExpression]:

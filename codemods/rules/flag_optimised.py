@@ -21,7 +21,8 @@ class FlagOptimised(Codemod):
 
     Cause:
         Style transfer, feature inversion and adversarial attacks change an image rather than a network. The network is
-        frozen, and nobody has told the image to require grad: ``optimizer = LBFGS([image])`` takes it all the same.
+        frozen, and the image was never made to require grad: ``optimizer = LBFGS([image])`` accepts it without an
+        error.
 
     Fix:
         The tensor requires grad from where it is made: ``image = content.clone().requires_grad_()``; or from where the

@@ -25,7 +25,6 @@ from autofix.codemods.rewriting.computations import (
     targets_of,
     without_data,
 )
-from autofix.codemods.rewriting.detach_parts import detached_arguments
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
@@ -183,10 +182,7 @@ class GuardFeatures(Codemod):
         for carrier in reversed(fact.carriers):
             if carrier.statement == fact.kept and carrier.expression is not None:
                 expression = tree.expression(carrier.expression)
-                if carrier.form is Form.OTHER and not carrier.whole:
-                    for names, edit in detached_arguments(expression, tree):
-                        yield Candidate(edit.patch(), f"make `{name}` of {names} detached", Keeps.PARAMETERS)
-                elif expression is not None:
+                if expression is not None:
                     yield Candidate(
                         Edit(tree).change(expression, detach).patch(),
                         f"detach `{name}`: nothing behind it is trained",
@@ -208,10 +204,10 @@ class GuardFeatures(Codemod):
             for value in values:
                 edit.change(value, detach)
             yield Candidate(edit.patch(), _as_before(name), Keeps.PARAMETERS)
-        for carrier in fact.carriers:
-            made = tree.expression(carrier.expression)
-            if carrier.statement == fact.kept and carrier.form is Form.TENSOR and made is not None:
-                yield Candidate(Edit(tree).change(made, detach).patch(), _as_before(name), Keeps.PARAMETERS)
+        kept = [one for one in fact.carriers if one.statement == fact.kept and one.form is Form.TENSOR]
+        parts = [made for one in kept if (made := tree.expression(one.expression)) is not None]
+        for made in parts:
+            yield Candidate(Edit(tree).change(made, detach).patch(), _as_before(name), Keeps.PARAMETERS)
 
     def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Candidates that detach the data behind advantages and returns where the rollout collects or computes it."""

@@ -32,29 +32,28 @@ class KeepGraph(Codemod):
 
     Cause:
         ``torch.tensor(losses)``, ``Variable(loss)``, ``.item()``, ``float(loss)``, ``.detach()``, ``.data`` and a way
-        through NumPy hand over values alone. What is computed from them has no graph, so a backward has nowhere to go.
-        So does the ``sample()`` of a distribution; its ``rsample()`` is a function of the distribution's parameters.
-        Functions of NumPy called with tensors (``np.sum(outputs, 0)``, ``np.exp(x)``) PyTorch refuses, and what
-        they were to give is wanted with its graph.
-        ``torch.autograd.grad`` without ``create_graph=True`` returns such values, too, and so does a reentrant
-        ``checkpoint`` of which no input requires grad: above frozen embeddings, for instance.
+        through NumPy give numbers without a graph, and so does the ``sample()`` of a distribution (``rsample()`` is a
+        function of the distribution's parameters). A loss that is computed from such numbers has no graph, and backward
+        finds nothing to differentiate. PyTorch refuses to call functions of NumPy with tensors that require grad
+        (``np.sum(outputs, 0)``, ``np.exp(x)``). ``torch.autograd.grad`` without ``create_graph=True`` returns tensors
+        without a graph, too, and so does a reentrant ``checkpoint`` of which no input requires grad: above frozen
+        embeddings, for instance.
 
     Fix:
         The values keep their graphs: ``torch.tensor(losses).sum()`` becomes ``torch.stack(losses).sum()``, the
         ``.item()`` of a sum whose backward is called goes, a penalty on gradients asks for ``create_graph=True``, and a
-        checkpoint for ``use_reentrant=False``.
-        A formula in NumPy is translated as a whole: ``p = x.detach().numpy()``, ``np.exp(p).sum(axis=1)`` and
-        ``torch.from_numpy(...)`` become ``p = x``, ``torch.exp(p).sum(dim=1)`` and the result itself, through helpers
-        and their callers, too. A call on tensors becomes torch's: ``torch.stack(outputs).sum(0)``, ``torch.exp(x)``.
-        What meets the formula becomes a tensor (``np.hanning(n)``, a target's ``.numpy()``,
-        ``torch.from_numpy(weights).float()``); what is printed or stored of it stays the array, or number, it was. One
-        operation that is not certainly the same in torch, and nothing is changed.
+        checkpoint for ``use_reentrant=False``. A formula in NumPy is translated as a whole: ``p = x.detach().numpy()``,
+        ``np.exp(p).sum(axis=1)`` and ``torch.from_numpy(...)`` become ``p = x``, ``torch.exp(p).sum(dim=1)`` and the
+        result itself, through helpers and their callers, too. A call on tensors becomes torch's:
+        ``torch.stack(outputs).sum(0)``, ``torch.exp(x)``. What meets the formula becomes a tensor (``np.hanning(n)``, a
+        target's ``.numpy()``, ``torch.from_numpy(weights).float()``); what is printed or stored of it stays the array,
+        or number, it was. Where one operation has no certain equivalent in torch, nothing is changed.
 
     When it is not what you want:
         Numbers for a log are right to have no graph: keep ``loss.item()`` for those, beside the loss itself. Where
         several detached values meet in a loss, only you know which of them is the constant; then it is only reported.
-        In one formula of NumPy nothing could have kept a graph, so there all of them get theirs back: detach a target
-        that is to stay constant.
+        Within a formula in NumPy no value could have kept its graph, so the rewrite gives all of them their graphs
+        back: detach a target that is to stay constant.
 
     Source:
         torch.Tensor.item, torch.tensor and torch.stack in the PyTorch documentation.

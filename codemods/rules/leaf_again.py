@@ -24,8 +24,8 @@ class LeafAgain(Codemod):
         ``x = torch.randn(8, requires_grad=True) * 0.1``: the leaf is the tensor of random numbers, which nobody holds
         any more, and ``x`` is computed from it. An optimizer changes leaves only. The same goes for
         ``nn.Parameter(torch.randn(8)) * 0.1``, and for a conversion to another precision, ``x.double()``. On a GPU it
-        goes for ``nn.Parameter(x).to(device)`` and ``torch.randn(8, requires_grad=True).cuda()``, too: without one
-        these are the leaf itself, with one its copy.
+        goes for ``nn.Parameter(x).to(device)`` and ``torch.randn(8, requires_grad=True).cuda()``, too: without a GPU
+        these are the leaf itself, on a GPU a copy of it.
 
     Fix:
         The value is computed first, and requires grad afterwards: ``x = (torch.randn(8) * 0.1).requires_grad_()``,
@@ -49,7 +49,7 @@ class LeafAgain(Codemod):
         made = tree.expression(fact.made)
         if made is None or isinstance(made, (cst.Name, cst.Attribute)):
             return
-        remedy = f"`{fact.name or tree.code(made).strip()}` becomes a leaf"
+        remedy = f"make `{fact.name or tree.code(made).strip()}` a leaf"
         flagged = [call for call in calls_in(made) if _flag(call) is not None]
         if len(flagged) == 1:
             (call,) = flagged

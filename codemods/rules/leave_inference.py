@@ -55,5 +55,5 @@ class LeaveInference(Codemod):
                 module = name.value if isinstance(name, cst.Attribute) else cst.Name(tree.torch_name(mode))
                 no_grad = cst.Call(cst.Attribute(module, cst.Name("no_grad")))
                 edit.change(mode, lambda _, no_grad=no_grad: no_grad)  # type: ignore[misc]
-                yield Candidate(edit.patch(), "use no_grad: its tensors are not recorded, but can be used in a graph")
+                yield Candidate(edit.patch(), "use no_grad: tensors that are made under it can be used in a graph")
                 return

@@ -288,7 +288,7 @@ def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Ca
             assigned = cst.Assign([cst.AssignTarget(one) for one in given], plain, semicolon=statement.semicolon)
             yield Candidate(
                 Edit(tree).change(statement, lambda _: assigned).patch(),
-                f"`{tree.code(changed)}` becomes a new tensor",
+                f"assign a new tensor to `{tree.code(changed)}`",
             )
         return
     yield Candidate(Edit(tree).change(node, lambda _: plain).patch(), f"let `{name}` return a new tensor")

@@ -239,7 +239,7 @@ def _without_early_return(function: cst.FunctionDef, tree: Tree) -> Iterator[Can
             named = sorted(kept & tree.paths_in(branch.test if last.value is None else last.value))
             if named and not _set_elsewhere(named, function, tree):
                 yield Candidate(
-                    Edit(tree).remove(branch).patch(), f"`{named[0]}` is computed anew each time", Keeps.PARAMETERS
+                    Edit(tree).remove(branch).patch(), f"compute `{named[0]}` anew each time", Keeps.PARAMETERS
                 )
 
 

@@ -24,12 +24,12 @@ class RecordForward(Codemod):
 
     Cause:
         The forward pass stands in a ``with torch.no_grad():`` block, in a function with that decorator, or comes after
-        a ``torch.set_grad_enabled(False)`` that nobody took back. There autograd records nothing.
+        a ``torch.set_grad_enabled(False)`` that is never undone. Autograd records nothing there.
 
     Fix:
-        What the parameters are to learn from comes out of the block, and nothing else of it. A decorator goes. A
-        ``set_grad_enabled(False)`` becomes a ``with torch.no_grad():`` around what it was meant for, or goes where it
-        was meant for nothing.
+        The statements that compute what the parameters learn from move out of the block; the others stay. A decorator
+        is removed. A ``set_grad_enabled(False)`` becomes a ``with torch.no_grad():`` around the statements that it was
+        meant for, or is removed where there are none.
 
     When it is not what you want:
         Where the parameters in the block are not to be trained, take them from the optimizer.
@@ -73,7 +73,7 @@ def _out_of_block(block: cst.With, tree: Tree) -> Iterator[Candidate]:
         if rest:
             rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
             edit = Edit(tree).change(block, lambda node: node.with_changes(items=rest))
-            yield Candidate(edit.patch(), "record the forward pass")
+            yield Candidate(edit.patch(), "let autograd record the forward pass")
         return
     if isinstance(block.body, cst.SimpleStatementSuite):
         line = cst.SimpleStatementLine(block.body.body, trailing_whitespace=block.body.trailing_whitespace)
@@ -94,7 +94,7 @@ def _split(block: cst.With, stay: Sequence[Statement], leave: Sequence[Statement
             return cst.FlattenSentinel([first, *leave[1:]])  # type: ignore[return-value]
         return cst.FlattenSentinel([node.with_changes(body=node.body.with_changes(body=stay)), *leave])  # type: ignore[return-value]
 
-    return Candidate(Edit(tree).change(block, change).patch(), "record the forward pass")
+    return Candidate(Edit(tree).change(block, change).patch(), "let autograd record the forward pass")
 
 
 def _is_mode(item: cst.WithItem, tree: Tree) -> bool:
@@ -114,7 +114,7 @@ def _without_decorator(function: cst.FunctionDef, tree: Tree) -> Iterator[Candid
                 return found.with_changes(leading_lines=lines) if lines and not rest else found
 
             patch = Edit(tree).change(function, change).patch()
-            yield Candidate(patch, f"record `{function.name.value}`")
+            yield Candidate(patch, f"let autograd record `{function.name.value}`")
 
 
 def _without_switch(statement: cst.SimpleStatementLine, fact: CutGraph, tree: Tree) -> Iterator[Candidate]:

@@ -30,12 +30,12 @@ class ReleaseGraph(Codemod):
         keeps all the activations of its forward pass.
 
     Fix:
-        What is kept is kept without its graph: ``total += loss.detach()``. What a meter or a memory is given is
-        detached by who gives it, ``meter.update(loss.detach())``: others may give it numbers. Of a row of tensors and
-        numbers, the tensors are detached. An evaluation loop goes under ``with torch.no_grad():``.
+        What is kept is kept without its graph: ``total += loss.detach()``. A tensor for a meter or a memory is detached
+        where it is handed over, ``meter.update(loss.detach())``, since other callers may hand over numbers. In a row of
+        tensors and numbers, the tensors are detached. An evaluation loop goes under ``with torch.no_grad():``.
 
     When it is not what you want:
-        Where backward is called on the sum or the list after all, by code that is not in view. A graph that is found to
+        Keep the graphs where code that is not in view calls backward on the sum or the list. A graph that is found to
         be used is never reported.
 
     Source:

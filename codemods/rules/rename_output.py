@@ -22,11 +22,11 @@ class RenameOutput(Codemod):
         inplace operation.
 
     Cause:
-        The model is asked again, with perturbed weights or inputs (SAM, adversarial training), and what it answers is
-        called ``out2``. The second loss is still computed from ``out``, whose graph the first backward has freed.
+        The model is called again, with perturbed weights or inputs (SAM, adversarial training), and its output is
+        assigned to ``out2``. The second loss is still computed from ``out``, whose graph the first backward has freed.
 
     Fix:
-        The second answer gets the name that the loss is computed from.
+        The second output is assigned to the name that the loss is computed from.
 
     When it is not what you want:
         Where the first output is read again later, compute the second loss from the new name instead.

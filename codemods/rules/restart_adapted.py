@@ -33,7 +33,8 @@ class RestartAdapted(Codemod):
     When it is not what you want:
         Where an iteration goes through several tasks and each of them should begin with the model's own weights, move
         the statement further in. Where tasks are meant to build on each other (continual learning), detach the weights
-        between them and make them require grad again. So is done where they were copied without the model's graph.
+        between them and make them require grad again. The rewrite does the latter where the weights were copied without
+        the model's graph.
 
     Source:
         Finn et al., "Model-Agnostic Meta-Learning for Fast Adaptation of Deep Networks", algorithm 1.

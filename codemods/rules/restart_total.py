@@ -32,7 +32,8 @@ class RestartTotal(Codemod):
         The statement that begins the total, ``loss = 0``, stands before the second loop as well.
 
     When it is not what you want:
-        Where the second backward is meant to send the first losses back once more, send back their sum in one pass.
+        Where the second backward is meant to count the first losses once more, call backward once, on the sum of all
+        losses.
 
     Source:
         torch.Tensor.backward in the PyTorch documentation: a backward pass frees the graph that it went through.

@@ -29,10 +29,10 @@ class RetainShared(Codemod):
         One backward call for the sum, ``(first + second).backward()``, where one step uses both gradients and nothing
         looks at them in between; after the loop where backward is called in each of its iterations, and in the call
         where a method of the program calls it. Elsewhere the first backward keeps the graph,
-        ``backward(retain_graph=True)``, and the last one frees it; so does every backward of a loop that looks at each
-        loss's gradients alone, as gradient surgery does. This is the one place where that flag is right: both calls
-        belong to the same iteration and no optimizer steps between them, so nothing is overwritten and nothing
-        accumulates.
+        ``backward(retain_graph=True)``, and the last one frees it; in a loop that reads the gradients of each loss by
+        themselves, as gradient surgery does, every backward keeps it. This is the one place where that flag is right:
+        both calls belong to the same iteration and no optimizer steps between them, so nothing is overwritten and
+        nothing accumulates.
 
     When it is not what you want:
         Where the gradients of each loss are to be looked at by themselves, keep the graph instead of adding.

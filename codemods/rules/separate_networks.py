@@ -126,7 +126,7 @@ class SeparateNetworks(Codemod):
                 last = elsewhere and not all(isinstance(one, cst.Name) for one in factors)
                 names = " and ".join(dict.fromkeys(f"`{tree.code(one)}`" for one in factors))
                 for patch, more in retain.variants(fact, tree, cut):
-                    remedy = f"detach {names}, which weigh the {which} loss{more}"
+                    remedy = f"detach {names} as the weight of the {which} loss{more}"
                     yield Candidate(patch, remedy, Keeps.OWN, last=last)
 
     def _part_detached(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -211,7 +211,7 @@ class SeparateNetworks(Codemod):
         again = tree.own_code(whole)
         shared = list(tree.loops_around(kept)) != list(tree.loops_around(reader))  # computed once, before the loop
         cause = tree.row_of(kept) if shared else None
-        fresh = f"the second loss takes a fresh `{fact.name}`"
+        fresh = f"compute `{fact.name}` again for the second loss"
         plain = [
             Candidate(patch, fresh + more, Keeps.PARAMETERS, cause)
             for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_before(reader, again))
@@ -239,10 +239,10 @@ class SeparateNetworks(Codemod):
             if not fact.outer.wanted_behind[0]:
                 keeps = Keeps.OWN if incidental else Keeps.PARAMETERS
                 for patch, more in retain.variants(fact, tree, first):
-                    yield Candidate(patch, f"detach `{name}` in the first loss, {fresh}{more}", keeps, cause)
+                    yield Candidate(patch, f"detach `{name}` in the first loss, and {fresh}{more}", keeps, cause)
             if not fact.outer.wanted_behind[1]:
                 for patch, more in retain.variants(fact, tree, second):
-                    yield Candidate(patch, f"{fresh} of `{name}` detached{more}", Keeps.PARAMETERS, cause)
+                    yield Candidate(patch, f"{fresh}, from `{name}` detached{more}", Keeps.PARAMETERS, cause)
         yield from plain if incidental else ()
 
     def _cut_for_nothing(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -282,7 +282,7 @@ class SeparateNetworks(Codemod):
                 patch = Edit(tree).change(value, detach).patch()
                 yield Candidate(
                     patch,
-                    f"the {which} loss takes `{fact.name}` detached",
+                    f"compute the {which} loss from `{fact.name}` detached",
                     _kept_by_cut(fact, which, Keeps.PARAMETERS),
                 )
 

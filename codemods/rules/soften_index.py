@@ -30,9 +30,9 @@ class SoftenIndex(Codemod):
 
     Fix:
         The coordinates' expectation under a softmax over all cells (soft-argmax) takes their place: every cell is
-        weighed with its probability, ``(weight * (cell % width)).sum(dim=-1)``. So do all numbers of a scale,
-        ``(weight * degrees).sum(dim=-1)``, of which the index picks one. Indices of anything else, of classes above
-        all, are left alone: their loss is a cross entropy.
+        weighed with its probability, ``(weight * (cell % width)).sum(dim=-1)``. Where the index picks one number of a
+        scale, all of them are weighed likewise, ``(weight * degrees).sum(dim=-1)``. Indices of anything else, of
+        classes above all, are left alone: their loss is a cross entropy.
 
     When it is not what you want:
         Where the forward pass must stay at one cell, compare the heat maps themselves with maps of the targets, and

@@ -24,7 +24,7 @@ class SoftenMask(Codemod):
 
     Cause:
         ``(torch.sigmoid(logits) > 0.5).float()`` is a step: its gradient is zero or does not exist, so PyTorch gives it
-        none. A Dice or IoU loss of such a mask has nothing to send back.
+        none. A Dice or IoU loss of such a mask has no gradient.
 
     Fix:
         The loss takes the probabilities themselves. Metrics beside it keep the mask. Where logits were compared with 0,
@@ -65,7 +65,7 @@ class SoftenMask(Codemod):
 
 
 def _remedy(soft: cst.BaseExpression, tree: Tree) -> str:
-    return f"the loss takes `{tree.code(soft)}` without a threshold"
+    return f"compute the loss from `{tree.code(soft)}`, without a threshold"
 
 
 def _soft(node: cst.BaseExpression | None, drop: Drop, fact: CutGraph, tree: Tree) -> cst.BaseExpression | None:

@@ -33,9 +33,10 @@ class StepOrder(Codemod):
     Fix:
         All passes first, then the steps, where that gives no parameter a gradient that it did not get before. Else the
         loss is computed after the step, from the parameters as they are then. Where a loop steps one optimizer after
-        another, each pass collects gradients for its own optimizer only, and a second loop makes the steps. Weights
-        that are clipped or rescaled by hand between the two are so after the pass. A critic's value that goes on into
-        the next step, ``value = next_value``, is computed anew for it: detached, only its target would be trained.
+        another, each pass collects gradients for its own optimizer only, and a second loop makes the steps. Statements
+        that clip or rescale weights by hand between the forward pass and its backward move behind the backward. A
+        critic's value that goes on into the next step, ``value = next_value``, is computed anew for it: detached, only
+        its target would be trained.
 
     When it is not what you want:
         Where the second loss is meant to see the old parameters and the step cannot wait, compute its gradients with

@@ -22,7 +22,7 @@ class UnfreezeParameters(Codemod):
         RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn.
 
     Cause:
-        For fine-tuning, the loop that takes ``requires_grad`` from the pretrained parameters runs after the new head
+        For fine-tuning, the loop that turns ``requires_grad`` off for the pretrained parameters runs after the new head
         was put in. It freezes the head as well, and nothing is left to train.
 
     Fix:

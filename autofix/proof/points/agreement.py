@@ -230,11 +230,11 @@ def _compare_until(
     if worst is not None and is_subsequence(completed, seen):
         worst, how = None, "; other passes run between them"
     if worst is not None and same_sums(completed, seen, steps):
-        worst, how = None, "; the same losses are sent back in another number of passes"
+        worst, how = None, "; the same losses, in another number of backward passes"
     if worst is not None:
         here, there = wanted[worst], seen[worst] if worst < len(seen) else None
         if there is None:
-            return point(3, Verdict.FAILED, f"backward pass {worst + 1} of the original is not there", **figures)
+            return point(3, Verdict.FAILED, f"backward pass {worst + 1} of the original is missing", **figures)
         figures |= {"pass": worst + 1, "original": sum(here.losses), "patched": sum(there.losses)}
         if here.random != there.random:
             detail = f"the patched script draws random numbers in another order before backward pass {worst + 1}"

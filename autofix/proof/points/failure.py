@@ -18,7 +18,7 @@ def fails_before(before: RunRecord, expected_error: str) -> Point:
             Outcome.FINISHED: f"the original raised no error in {count(before.steps, 'step')}",
             Outcome.STOPPED: f"the original raised no error in {count(before.steps, 'step')}",
             Outcome.TIMED_OUT: f"the original raised no error within {told(before.seconds)} s",
-            Outcome.DIED: obstacle(before) or "the original's process died without a word",
+            Outcome.DIED: obstacle(before) or "the original's process died without an error message",
             Outcome.NOT_STARTED: f"the original could not be run: {before.error.message if before.error else ''}",
         }.get(before.outcome, before.outcome.value)
         return point(1, Verdict.NOT_PROVED, reason, seconds=seconds)
@@ -102,9 +102,14 @@ def clean_after(before: RunRecord, after: RunRecord) -> Point:
         return point(2, Verdict.NOT_PROVED, reason, **figures)
     further = len(after.passes) - failure.passes
     if failure.in_pass and further <= 0 and after.steps <= failure.steps:
-        return point(2, Verdict.FAILED, "it ends without the backward pass that failed in the original", **figures)
+        return point(
+            2,
+            Verdict.FAILED,
+            "the patched script ends without the backward pass that failed in the original",
+            **figures,
+        )
     if after.steps < failure.steps or (not failure.in_pass and further < 0):
-        return point(2, Verdict.FAILED, "it ends before the place where the original failed", **figures)
+        return point(2, Verdict.FAILED, "the patched script ends before the place where the original failed", **figures)
     ended = "ran to its end" if after.outcome is Outcome.FINISHED else "ran on until it was stopped"
     return point(
         2, Verdict.PASSED, f"{ended}: {count(after.steps, 'step')}, {count(len(losses), 'backward pass')}", **figures

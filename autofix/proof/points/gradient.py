@@ -74,10 +74,12 @@ class Kind(StrEnum):
 
 REFUSED = (Kind.LOST, Kind.DROPPED, Kind.SCALED, Kind.CHANGED)
 BY_DESIGN = {
-    Kind.TRUNCATED: "what is missing came through graphs of earlier iterations, which a detach between them leaves out",
+    Kind.TRUNCATED: (
+        "right by design: the missing part came through graphs of earlier iterations, which the detach cuts"
+    ),
     Kind.RECOMPUTED: "a second forward pass took the place of the stale one, and sees the weights after the step",
-    Kind.AFRESH: "nothing of earlier iterations is in it, as in the backward passes before the failure",
-    Kind.OWN: "the part that another backward pass left by the way is not what that pass is for",
+    Kind.AFRESH: "no part comes from earlier iterations, as in the backward passes before the failure",
+    Kind.OWN: "the missing part was left by the backward pass of another loss, which does not train these parameters",
 }
 """Why a gradient of each kind is right although it differs from the reference."""
 SIZED = (Kind.TRUNCATED, Kind.RECOMPUTED, Kind.AFRESH, Kind.OWN, Kind.DROPPED, Kind.CHANGED)
@@ -550,8 +552,8 @@ def why_no_reference(before: RunRecord, reference: RunRecord) -> str:
             f"there is no reference: with all graphs kept, too, the original fails{where}: {short(str(failure.error))}"
         )
     if before.failure is not None and reference.steps <= before.failure.steps:
-        return f"there is no reference: its run {reference.outcome.value} before the step that failed"
-    return "there is no reference: its run computed no gradient"
+        return f"there is no reference: the reference run {reference.outcome.value} before the step that failed"
+    return "there is no reference: the reference run computed no gradient"
 
 
 def size(values: Sequence[float]) -> float:

@@ -25,7 +25,7 @@ def memory_flat(before: RunRecord, reference: RunRecord, after: RunRecord) -> Po
     failure = before.failure
     assert failure is not None
     if after.outcome is Outcome.FINISHED and trains_nothing_by_design(before, after):
-        return point(6, Verdict.NOT_APPLICABLE, "nothing is done again and again: no optimizer, no loop")
+        return point(6, Verdict.NOT_APPLICABLE, "nothing is repeated: no optimizer, no loop")
     if not after.passes:
         return point(6, Verdict.NOT_PROVED, "the patched script ran no backward pass")
     later = [s for s in after.updates if s.number > failure.steps]
@@ -42,13 +42,12 @@ def memory_flat(before: RunRecord, reference: RunRecord, after: RunRecord) -> Po
     waiting = [[s.live.armed for s in part] for part in series_of(after.updates, 0)]
     for values in waiting or [[live.armed for live in part] for part in lives]:
         if rate := growth(values):
-            detail = f"{rate:.3g} graph nodes more at every step keep what they saved for a backward pass"
+            detail = f"{rate:.3g} graph nodes more at every step keep tensors saved for a backward pass"
             return point(6, Verdict.FAILED, detail, **figures)
     for line in {p.line for p in after.passes}:
         if rate := growth([p.walked for p in after.passes[failure.passes :] if p.line == line]):
-            detail = (
-                f"the backward pass in line {line} walks {rate:.3g} nodes more every time: the past is never let go"
-            )
+            more = f"the backward pass in line {line} walks {rate:.3g} nodes more every time"
+            detail = f"{more}: graphs of earlier steps are never released"
             return point(6, Verdict.FAILED, detail, **figures)
     rates = [rate for part in lives if (rate := growth([live.nodes for live in part]))]
     if rates and (steady_in(before) or steady_in(reference)):

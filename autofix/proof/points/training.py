@@ -65,7 +65,7 @@ def still_trains(
     for index in sorted(trained):
         parameter = before.parameters[index]
         if index not in indices:
-            problem = "is no longer there"
+            problem = "is missing"
         elif parameter.optimizer is None or not any(indices[index] in s.moved for s in after.updates):
             moved = moved_by_hand(before, index) or moved_by_hand(reference, there.get(index, -1))
             problem = why_leaf_not_training(before, after, index, indices[index], moved=moved)
@@ -82,7 +82,7 @@ def still_trains(
                 if rests_as_meant(steps_of(longer, matching(before, longer).get(index, -1)), mine, failure):
                     problem = ""
             if not problem and index in by_hand and indices[index] not in still:
-                problem = "is not changed any more by what changes it beside its optimizer"
+                problem = "is no longer changed outside of its optimizer"
         if problem:
             problems.setdefault(problem, []).append(parameter.name)
     figures = {"trained": len(trained), "stopped": sorted(name for names in problems.values() for name in names)}
@@ -102,7 +102,7 @@ def still_trains(
         detail = "; ".join(f"{listed(names)}: {problem}" for problem, names in problems.items())
         return point(4, Verdict.FAILED, detail, **figures)
     if any(p.cut for p in on.passes) and (names := left_alone(after, failure)):
-        detail = f"whether they are to train, the original does not show: {listed(names)}"
+        detail = f"the original does not show whether these parameters should train: {listed(names)}"
         return point(4, Verdict.NOT_PROVED, detail, **figures)
     if names := [name for number in idle_optimizers(after) for name in members_of(after, number)]:
         detail = f"an optimizer makes steps, and none of its parameters gets a gradient: {listed(names)}"
@@ -146,7 +146,9 @@ def begins_to_train(after: RunRecord, failure: Failure | None = None, on: RunRec
     The original may have trained others before the *failure*; *on* is a run of it past the failure.
     """
     if failure is not None and on is not None and asks_for_inputs_alone(failure, on, after):
-        return point(4, Verdict.NOT_APPLICABLE, "training is over by then: gradients of inputs alone are asked for")
+        return point(
+            4, Verdict.NOT_APPLICABLE, "training is over at the failure: only gradients of inputs are computed"
+        )
     updates = after.updates[failure.steps if failure is not None else 0 :]
     members = {i: p for i, p in after.parameters.items() if p.optimizer is not None}
     if not members:
@@ -156,7 +158,7 @@ def begins_to_train(after: RunRecord, failure: Failure | None = None, on: RunRec
     figures = {"trained": len(moving), "stopped": sorted(still)}
     if not moving and all(i in step.gradients for step in updates for i in step.moved) and updates:
         # Whether these are the gradients that are meant, nobody can see: any others would vanish as well.
-        return point(4, Verdict.NOT_PROVED, "every gradient is zero in these steps: they train nothing", **figures)
+        return point(4, Verdict.NOT_PROVED, "every gradient is zero in these steps: nothing is trained", **figures)
     if not updates and after.failure is not None:
         return point(4, Verdict.NOT_PROVED, "the patched script fails before its next step", **figures)
     if not moving:

@@ -173,11 +173,11 @@ def _used_otherwise(step: Step, other: Step, indices: Mapping[int, int], *, chan
             and math.isclose(size(used), size(used_now), rel_tol=ROUGH)
         ):
             return ""  # clipped by hand to the same norm
-        how_many = "others" if factor_now is None else f"{factor_now:.3g} times those"
+        how_many = "other gradients" if factor_now is None else f"{factor_now:.3g} times the gradients"
         return f"made of {how_many} that the backward pass left, not {1.0 if factor is None else factor:.3g} times,"
     turned = cosine(left, used) - cosine(left_now, used_now)
     if turned > TURNED:
-        return "made of gradients that point elsewhere than those that the backward pass left"
+        return "made of gradients of another direction than the backward pass left"
     return ""
 
 

@@ -62,6 +62,20 @@ def _islice(interp: Interpreter, call: Call, iterable: Value, /, *_: Value) -> V
     return iterable
 
 
+@model("itertools.takewhile")
+def _take_while(interp: Interpreter, call: Call, wanted: Value, iterable: Value, /) -> Value:
+    """The items up to the first that is not wanted, each asked for when its turn has come."""
+    items = stream(interp, iterable, call.node)
+
+    def at(number: int, exact: bool) -> Value:
+        item = items.at(number, exact)
+        if interp.call(wanted, [item], {}, call.node) is False:
+            raise Exhausted
+        return item
+
+    return LazyStream(replace(items, at=at, lazy=True))
+
+
 @model("itertools.pairwise")
 def _pairwise(interp: Interpreter, call: Call, iterable: Value, /) -> Value:
     known = _by_place(interp, call, iterable)

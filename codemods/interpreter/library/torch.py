@@ -345,15 +345,6 @@ def _method(interp: Interpreter, call: Call, tensor: Value, /, *args: Value, **k
     return tensor_calls.call_tensor_method(interp, tensor, call.last, list(args), keywords, call.node)
 
 
-@model("torch.distributions.*")
-def _distribution(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
-    """``Normal(mean, 1.0)``: an object on the graph of what it is made of, which is no tensor."""
-    made = _operation(interp, call, *args, **keywords)
-    if isinstance(made, TensorRef) and call.last[:1].isupper():
-        made.cell.distribution = call.last
-    return made
-
-
 @model("torch.*", "torch.optim.lr_scheduler.*", "torch.optim.swa_utils.*")
 def _operation(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
     last, node = call.last, call.node
