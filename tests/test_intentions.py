@@ -896,6 +896,46 @@ CHANGES = {
         """,
         ["+    mean = mean.detach()"],
     ),
+    **{
+        f"{made} is a target of the loop": (
+            f"""
+            net = nn.Linear(3, 4)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            s, following, r = torch.randn(6, 3), torch.randn(6, 3), torch.randn(6, 1)
+            for iteration in range(3):
+                target = {made}
+                for k in range(3):
+                    loss = {loss}
+                    opt.zero_grad()
+                    loss.backward()
+                    opt.step()
+            """,
+            [f"-    target = {made}", f"+    target = {detached}.detach()"],
+        )
+        for made, detached, loss in (
+            (
+                "r + 0.9 * net(following).max(1, keepdim=True)[0]",
+                "(r + 0.9 * net(following).max(1, keepdim=True)[0])",
+                "F.smooth_l1_loss(net(s)[:, :1], target)",
+            ),
+            ("net(following).softmax(1)", "net(following).softmax(1)", "F.cross_entropy(net(s), target)"),
+            ("net(following).mean(0)", "net(following).mean(0)", "(net(s) - target).pow(2).mean()"),
+        )
+    },
+    "an anchor beside other outputs of its network is trained, too": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        x = torch.randn(6, 3)
+        anchor = net(x)
+        for k in range(3):
+            loss = F.triplet_margin_loss(anchor, net(torch.randn(6, 3)), net(torch.randn(6, 3)))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["-anchor = net(x)", "+    anchor = net(x)"],
+    ),
 }
 
 RIGHT = {

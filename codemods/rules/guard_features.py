@@ -207,7 +207,11 @@ class GuardFeatures(Codemod):
         kept = [one for one in fact.carriers if one.statement == fact.kept and one.form is Form.TENSOR]
         parts = [made for one in kept if (made := tree.expression(one.expression)) is not None]
         for made in parts:
-            yield Candidate(Edit(tree).change(made, detach).patch(), _as_before(name), Keeps.PARAMETERS)
+            for some in dict.fromkeys(((made, *_attributes_beside(made, tree)), (made,))):
+                edit = Edit(tree)
+                for one in some:
+                    edit.change(one, detach)
+                yield Candidate(edit.patch(), _as_before(name), Keeps.PARAMETERS)
 
     def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Candidates that detach the data behind advantages and returns where the rollout collects or computes it."""
@@ -343,6 +347,16 @@ class GuardFeatures(Codemod):
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=tree.row_of(kept))
 
 
+def _attributes_beside(value: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:
+    """For an attribute among the arguments of a call, those of the same object: ``q.loc`` beside ``q.scale``."""
+    call = tree.parent_of(tree.parent_of(value) or value)
+    if isinstance(value, cst.Attribute) and isinstance(call, cst.Call):
+        for argument in call.args:
+            other = argument.value
+            if other is not value and isinstance(other, cst.Attribute) and other.value.deep_equals(value.value):
+                yield other
+
+
 def _as_targets(fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree) -> tuple[bool, list[Statement]]:
     """Whether each iteration compares its own ``net(x)`` with ``old = net(x)``, and the places if there are several.
 
@@ -351,7 +365,7 @@ def _as_targets(fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree) 
     if fact.outer is None:
         return False, []
     made, used = tree.expression(fact.outer.made), tree.expression(fact.outer.used)
-    compared = compared_with_new(kept, made, used, loop, tree)
+    compared = fact.target or compared_with_new(kept, made, used, loop, tree)
     return compared, refreshing(kept, tree.statement_of(made), loop, tree)
 
 
