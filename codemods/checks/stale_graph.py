@@ -82,7 +82,7 @@ def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGr
         stepped=point is not None or _is_stepped(stale, tape),
         repeats=_repeats(stale),
         thawed=node.site in tape.thawed,
-        target=point is not None and not inside and targets.is_target(stale),
+        target=point is not None and not inside and targets.is_target(stale, point),
         served=point is not None and point.instance in serving,
         name=kept.name if kept else "",
         text=told(origin),

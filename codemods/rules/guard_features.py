@@ -119,12 +119,12 @@ class GuardFeatures(Codemod):
             yield from self._old_when_made(fact, tree, name)
             patch = Edit(tree).change(old, detach).patch()
             yield Candidate(patch, _as_before(tree.code(old).strip()), Keeps.RATIO)
+        of_rollout = relates_to_old(loop, tree)
         compared, places = _as_targets(fact, kept, loop, tree)
         if compared or places:
             yield from self._anchor(fact, places, tree, name)
-        if compared:
+        if compared and not of_rollout:
             return
-        of_rollout = relates_to_old(loop, tree)
         if of_rollout:
             yield from self._as_data(fact, tree)
             yield from self._rolled_out(fact, tree)
