@@ -936,6 +936,46 @@ CHANGES = {
         """,
         ["-anchor = net(x)", "+    anchor = net(x)"],
     ),
+    "random numbers are drawn once, and what is computed of them goes into the loop": (
+        """
+        gen, head = nn.Linear(3, 4), nn.Linear(4, 1)
+        opt = torch.optim.SGD([*gen.parameters(), *head.parameters()], 0.1)
+        y = torch.randn(5, 1)
+        code = gen(torch.randn(5, 3)).tanh()
+        for k in range(3):
+            loss = F.mse_loss(head(code), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["-code = gen(torch.randn(5, 3)).tanh()", "+noise = torch.randn(5, 3)", "+    code = gen(noise).tanh()"],
+    ),
+    **{
+        f"weights by {softmax} have a sum of one": (
+            f"""
+            net = nn.Linear(3, 4)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            for k in range(3):
+                x, y = torch.randn(6, 3), torch.randint(4, (6,))
+                w = {softmax}
+                loss = w * F.cross_entropy(net(x), y, reduction="none")
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            """,
+            changed,
+        )
+        for softmax, changed in (
+            (
+                "torch.softmax(torch.rand(6), 0)",
+                [
+                    '-    loss = w * F.cross_entropy(net(x), y, reduction="none")',
+                    '+    loss = (w * F.cross_entropy(net(x), y, reduction="none")).sum()',
+                ],
+            ),
+            ("torch.rand(6).softmax(dim=-1)", []),
+        )
+    },
 }
 
 RIGHT = {

@@ -65,6 +65,31 @@ def parted(statement: Statement, tree: Tree) -> tuple[str, str]:
     return spelled([pair for pair in pairs if pair not in plain]), spelled(plain)
 
 
+_RANDOM = frozenset("rand randn randint randperm rand_like randn_like randint_like normal bernoulli".split())
+
+
+def draws_in(run: list[Statement], tree: Tree) -> list[cst.Call]:
+    """The calls that draw random numbers in statements that compute something of these: ``net(torch.randn(5, 3))``.
+
+    And that can be made before these, unlike ``torch.randn_like(mean)`` of what they compute.
+    """
+    own = set().union(*(targets_of(one, tree) for one in run))
+    parts = [part for one in run if isinstance(part := only_part(one), cst.Assign)]
+    calls = [call for part in parts for call in calls_in(part.value) if call is not part.value]
+    drawing = [call for call in calls if _draws(call, tree)]
+    return [call for call in drawing if not tree.paths_in(call) & own]
+
+
+def only_draws(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement names random numbers that it draws: ``z = torch.randn(5, 3)``."""
+    part = only_part(statement)
+    return isinstance(part, cst.Assign) and isinstance(part.value, cst.Call) and _draws(part.value, tree)
+
+
+def _draws(call: cst.Call, tree: Tree) -> bool:
+    return tree.called(call) in _RANDOM and tree.is_of_torch(call.func)
+
+
 def computation(kept: Statement, block: list[Statement], tree: Tree) -> list[Statement]:
     """The statements up to *kept* that only serve it: calls whose results nobody reads outside of them."""
     run = [kept]

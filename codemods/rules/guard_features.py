@@ -16,10 +16,12 @@ from autofix.codemods.rewriting.computations import (
     chain,
     compared_with_new,
     computation,
+    draws_in,
     feeds_itself,
     goes_on,
     is_guardable,
     is_needed_before,
+    only_draws,
     parted,
     refreshing,
     targets_of,
@@ -293,8 +295,9 @@ class GuardFeatures(Codemod):
         for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
             if feeds_itself(moved, tree) or goes_on(moved, loop, tree) or is_needed_before(moved, loop, tree):
                 continue
-            yield _moved(moved, body[0], name, tree)
-        if not feeds_itself(run, tree) and not goes_on(run, loop, tree):
+            if len(draws_in(moved, tree)) < 2 and not any(only_draws(one, tree) for one in moved):
+                yield _moved(moved, body[0], name, tree)
+        if not feeds_itself(run, tree) and not goes_on(run, loop, tree) and not draws_in(run, tree):
             yield _copied(run, body[0], name, tree)
 
     def _move_all(self, fact: StaleGraph, run: list[Statement], loop: Statement, tree: Tree) -> Iterator[Candidate]:
@@ -388,8 +391,14 @@ def _moved(moved: list[Statement], first: Statement, name: str, tree: Tree) -> C
     """*moved* go before the first statement of the loop's body."""
     edit = Edit(tree)
     codes: list[str] = []
+    draws = draws_in(moved, tree)
     for statement in moved:
         code, stays = parted(statement, tree)
+        drawn = next((call for call in draws if tree.statement_of(call) is statement), None)
+        if drawn is not None:  # once, as before
+            noise = tree.fresh_name("noise", "drawn", "random_input")
+            stays = f"{noise} = {tree.code(drawn)}"
+            code = tree.own_code(cst.ensure_type(statement.deep_replace(drawn, cst.Name(noise)), type(statement)))
         if stays:
             edit.change(statement, lambda node, stays=stays: _spelled(node, stays))  # type: ignore[misc]
         else:
