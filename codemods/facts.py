@@ -215,6 +215,8 @@ class StaleGraph(Fact):
     """Whether the loss of the failing pass has a term of the other one's loss, as the sum of all losses so far has."""
     thawed: bool = field(default=False, metadata={"role": False})
     """Whether it is a frozen parameter, which a change in place has given a graph."""
+    target: bool = field(default=False, metadata={"role": False})
+    """For a tensor made before the loop: whether each iteration compares it with what the same parameters give then."""
     served: bool = field(default=False, metadata={"role": False})
     """Whether the loop goes through items of unknown number and origin, such as the batches of a loader."""
     name: str = ""

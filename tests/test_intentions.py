@@ -783,6 +783,199 @@ CHANGES = {
             ),
         )
     },
+    "what the network gave before the training is a target": (
+        """
+        net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        def tune(anchor, data):
+            soft = F.softmax(net(anchor) / 2, 1)
+            for x, y in data:
+                now = F.log_softmax(net(anchor) / 2, 1)
+                loss = F.cross_entropy(net(x), y) + F.kl_div(now, soft, reduction="batchmean")
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+        tune(torch.randn(6, 3), list(zip(torch.randn(4, 5, 3), torch.randint(2, (4, 5)))))
+        """,
+        ["-    soft = F.softmax(net(anchor) / 2, 1)", "+    soft = F.softmax(net(anchor) / 2, 1).detach()"],
+    ),
+    "two heads of one network are not compared": (
+        """
+        net, one, two = nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(4, 2)
+        opt = torch.optim.SGD([*net.parameters(), *one.parameters(), *two.parameters()], 0.1)
+        x = torch.randn(6, 3)
+        h = net(x)
+        for k in range(5):
+            loss = one(h).pow(2).mean() + two(net(x)).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["-h = net(x)", "+    h = net(x)"],
+    ),
+    "what is computed anew at the end of each epoch stays as it is in it": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        x = torch.randn(5, 3)
+        proto = net(x).mean(0)
+        for epoch in range(3):
+            for k in range(4):
+                loss = (net(torch.randn(5, 3)) - proto).pow(2).mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            proto = net(x).mean(0)
+        """,
+        [
+            "-proto = net(x).mean(0)",
+            "+proto = net(x).mean(0).detach()",
+            "-    proto = net(x).mean(0)",
+            "+    proto = net(x).mean(0).detach()",
+        ],
+    ),
+    "a prior that becomes the posterior after each task is not made for each batch": (
+        """
+        Normal = torch.distributions.Normal
+        class Posterior(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mean, self.rho = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))
+                self.prior = Normal(torch.zeros(3), torch.ones(3))
+            def now(self):
+                return Normal(self.mean, F.softplus(self.rho))
+            def next_task(self):
+                self.prior = Normal(self.mean.detach(), self.now().scale)
+        model = Posterior()
+        opt = torch.optim.SGD(model.parameters(), 0.1)
+        for task in range(3):
+            for x in torch.randn(2, 4, 3):
+                cost = torch.distributions.kl_divergence(model.now(), model.prior).sum()
+                opt.zero_grad()
+                ((x @ model.now().rsample() - 1).pow(2).mean() + cost).backward()
+                opt.step()
+            model.next_task()
+        """,
+        [
+            "-        self.prior = Normal(self.mean.detach(), self.now().scale)",
+            "+        self.prior = Normal(self.mean.detach(), self.now().scale.detach())",
+        ],
+    ),
+    **{
+        f"a moving average by {weights} behind the pass is a number to the next one": (
+            f"""
+            net = nn.Linear(3, 3)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            m = 0.9
+            def vector():
+                return torch.cat([p.view(-1) for p in net.parameters()])
+            mean = vector().detach()
+            for x in torch.randn(4, 2, 3):
+                loss = net(x).pow(2).mean() + 0.5 * (vector() - mean).pow(2).sum()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                mean = {weights}
+            """,
+            [f"-    mean = {weights}", f"+    mean = ({weights}).detach()"],
+        )
+        for weights in ("0.9 * mean + 0.1 * vector()", "(1 - m) * vector() + m * mean")
+    },
+    "a moving average of this very batch keeps the gradient of the batch": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        mean = torch.zeros(4)
+        for x in torch.randn(5, 6, 3):
+            z = net(x)
+            mean = 0.9 * mean + 0.1 * z.mean(0)
+            loss = (z - mean).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+    mean = mean.detach()"],
+    ),
+    **{
+        f"{made} is a target of the loop": (
+            f"""
+            net = nn.Linear(3, 4)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            s, following, r = torch.randn(6, 3), torch.randn(6, 3), torch.randn(6, 1)
+            for iteration in range(3):
+                target = {made}
+                for k in range(3):
+                    loss = {loss}
+                    opt.zero_grad()
+                    loss.backward()
+                    opt.step()
+            """,
+            [f"-    target = {made}", f"+    target = {detached}.detach()"],
+        )
+        for made, detached, loss in (
+            (
+                "r + 0.9 * net(following).max(1, keepdim=True)[0]",
+                "(r + 0.9 * net(following).max(1, keepdim=True)[0])",
+                "F.smooth_l1_loss(net(s)[:, :1], target)",
+            ),
+            ("net(following).softmax(1)", "net(following).softmax(1)", "F.cross_entropy(net(s), target)"),
+            ("net(following).mean(0)", "net(following).mean(0)", "(net(s) - target).pow(2).mean()"),
+        )
+    },
+    "an anchor beside other outputs of its network is trained, too": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        x = torch.randn(6, 3)
+        anchor = net(x)
+        for k in range(3):
+            loss = F.triplet_margin_loss(anchor, net(torch.randn(6, 3)), net(torch.randn(6, 3)))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["-anchor = net(x)", "+    anchor = net(x)"],
+    ),
+    "random numbers are drawn once, and what is computed of them goes into the loop": (
+        """
+        gen, head = nn.Linear(3, 4), nn.Linear(4, 1)
+        opt = torch.optim.SGD([*gen.parameters(), *head.parameters()], 0.1)
+        y = torch.randn(5, 1)
+        code = gen(torch.randn(5, 3)).tanh()
+        for k in range(3):
+            loss = F.mse_loss(head(code), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["-code = gen(torch.randn(5, 3)).tanh()", "+noise = torch.randn(5, 3)", "+    code = gen(noise).tanh()"],
+    ),
+    **{
+        f"weights by {softmax} have a sum of one": (
+            f"""
+            net = nn.Linear(3, 4)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            for k in range(3):
+                x, y = torch.randn(6, 3), torch.randint(4, (6,))
+                w = {softmax}
+                loss = w * F.cross_entropy(net(x), y, reduction="none")
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            """,
+            changed,
+        )
+        for softmax, changed in (
+            (
+                "torch.softmax(torch.rand(6), 0)",
+                [
+                    '-    loss = w * F.cross_entropy(net(x), y, reduction="none")',
+                    '+    loss = (w * F.cross_entropy(net(x), y, reduction="none")).sum()',
+                ],
+            ),
+            ("torch.rand(6).softmax(dim=-1)", []),
+        )
+    },
 }
 
 RIGHT = {

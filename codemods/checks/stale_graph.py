@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, Node, StoreEvent, Tape, crossing
-from autofix.codemods.checks import chains, separate_losses
+from autofix.codemods.checks import chains, separate_losses, targets
 from autofix.codemods.checks.story import (
     carriers,
     distinct,
@@ -82,6 +82,7 @@ def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGr
         stepped=point is not None or _is_stepped(stale, tape),
         repeats=_repeats(stale),
         thawed=node.site in tape.thawed,
+        target=point is not None and not inside and targets.is_target(stale, point),
         served=point is not None and point.instance in serving,
         name=kept.name if kept else "",
         text=told(origin),
