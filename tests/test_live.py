@@ -57,6 +57,16 @@ def test_a_script_that_dies_is_explained_below_its_traceback(tmp_path: Path) -> 
     assert told.endswith("To prove the repair by running it: autofix run train.py\n")
 
 
+def test_the_patch_is_that_of_the_cause_alone(tmp_path: Path) -> None:
+    kept = "losses = []\nfor epoch in range(2):\n    total = net(torch.randn(2, 4)).sum()\n    total.backward()\n"
+    head = "import torch\nfrom torch import nn\n\nnet = nn.Linear(4, 1)\nh = torch.zeros(2, 1)\n"
+    died = "for step in range(3):\n    h = net(torch.randn(2, 4)) + h\n    h.sum().backward()\n"
+    (tmp_path / "train.py").write_text(f"{head}{kept}    losses.append(total)\nprint(len(losses))\n{died}")
+    done = python("-m", "autofix", "train.py", folder=tmp_path)
+    assert "AF102 `h` carries the graph" in done.stderr and "+    h = h.detach()" in done.stderr
+    assert "losses.append(total.detach())" not in done.stderr
+
+
 def test_other_ends_of_a_script_are_its_own(tmp_path: Path) -> None:
     (tmp_path / "exits.py").write_text("import sys\nsys.exit(7)\n")
     (tmp_path / "fails.py").write_text("raise RuntimeError('mine')\n")
