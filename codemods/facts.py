@@ -213,6 +213,12 @@ class StaleGraph(Fact):
     """Whether an optimizer steps between the two passes, or they are in different iterations."""
     repeats: bool = field(default=False, metadata={"role": False})
     """Whether the loss of the failing pass has a term of the other one's loss, as the sum of all losses so far has."""
+    thawed: bool = field(default=False, metadata={"role": False})
+    """Whether it is a frozen parameter, which a change in place has given a graph."""
+    target: bool = field(default=False, metadata={"role": False})
+    """For a tensor made before the loop: whether each iteration compares it with what the same parameters give then."""
+    served: bool = field(default=False, metadata={"role": False})
+    """Whether the loop goes through items of unknown number and origin, such as the batches of a loader."""
     name: str = ""
     """The source text of the kept value, for messages: ``temp``, ``self.hidden``, ``hidden``."""
     text: str = field(default="", compare=False, metadata={"role": False})
@@ -227,11 +233,13 @@ class StaleGraph(Fact):
 
     @property
     def cause(self) -> Span:
-        return self.kept or self.used
+        return self.made if self.thawed else self.kept or self.used
 
     @property
     def message(self) -> str:
         what = f"`{self.name or self.text}`" if self.name or self.text else "a tensor"
+        if self.thawed:
+            return f"{what} gives a frozen parameter a graph, which later backwards run through"
         if self.loop is not None and self.inside:
             return f"{what} carries the graph of an earlier iteration into a later backward"
         if self.loop is not None:

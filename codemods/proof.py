@@ -47,6 +47,10 @@ class Keeps(StrEnum):
     """As ``PARAMETERS``, but for those that one of two passes trains by the way (``Outer.incidental``)."""
     SMOOTH = "smooth"
     """As ``PARAMETERS``; a smooth function takes the place of a threshold or an index, so that the losses change."""
+    APART = "apart"
+    """As ``PARAMETERS``; the items of a container, which were one tensor, become several, so that the losses change."""
+    GATHERED = "gathered"
+    """As ``PARAMETERS``; the updates of all iterations become one behind the loop, of a loss that no update had."""
     LATER = "later"
     """As ``PARAMETERS``; computations may move behind a step that they came before, not the other way round."""
 

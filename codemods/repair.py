@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from libcst.codemod import CodemodContext
@@ -330,19 +329,22 @@ class _Search:
             kind = next(kind for kind in self.codemods if isinstance(fact, kind.answers))
             rule = kind(CodemodContext(filename=program.path))
             candidate = next(iter(_distinct(self.offers(rule, fact, tree), {program, *self.rejected})), None)
-            if isinstance(fact, _OLD) and candidate is None:
+            is_old = isinstance(fact, _OLD)
+            if is_old and candidate is None:
                 continue  # it has nothing to do with the others
             if candidate is None or candidate.last:
                 return None
-            edits += [edit for edit in candidate.patch.edits if edit not in edits]
+            further = [edit for edit in candidate.patch.edits if edit not in edits]
+            if any(one.overlaps(edit) for one in edits for edit in further):
+                if is_old:
+                    continue  # two on one line: the next patch has it
+                return None
+            edits += further
             chosen.append((fact, rule, candidate))
         if not chosen:
             return None
         order = {file.path: at for at, file in enumerate(program.files)}
         edits.sort(key=lambda edit: (order[edit.path], edit.start, edit.stop))
-        pairs = pairwise(edits)
-        if any(one.path == next_.path and one.stop > next_.start for one, next_ in pairs):
-            return None
         patch = Patch(program, tuple(edits))
         if patch.patched in self.rejected or not _compiles(patch.patched):
             return None

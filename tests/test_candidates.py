@@ -546,3 +546,29 @@ def test_of_a_program_that_is_read_in_part_the_old_calls_are_rewritten(monkeypat
     mended = mend(program, all_codemods())
     assert mended.patched.files[0].text == after
     assert {one.codemod.code for one in mended.repairs} == {"AF701"}
+
+
+CALLS_ON_ONE_LINE = """
+import torch
+from torch import nn
+from torch.autograd import Variable
+
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    x = Variable(torch.randn(4, 3), volatile=True)
+    first, second = net(torch.randn(4, 3)).mean(), net(torch.randn(4, 3)).std()
+    loss = first + second
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(first.data[0], second.data[0])
+    print(loss.data[0])
+"""
+
+
+def test_old_calls_are_rewritten_by_one_patch_and_those_that_share_a_line_by_a_second_one() -> None:
+    mended = mend(Program.of(CALLS_ON_ONE_LINE, "train.py"), all_codemods())
+    assert len(mended.repairs) == 4 and not mended.left
+    assert len(mended.steps) == 2
+    assert "print(first.item(), second.item())\n    print(loss.item())" in mended.patched.files[0].text

@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from autofix.codemods.facts import Certainty
+from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods
 from autofix.codemods.source.program import Program
@@ -69,7 +71,7 @@ CHANGES = {
             ("part if loss is None else loss + part", 0),
         )
     },
-    "a change that autograd refuses where it stands leaves nothing to repair behind it": (
+    "two names that change places stand for each other's tensors": (
         """
         class Coupling(nn.Module):
             def __init__(self):
@@ -90,7 +92,7 @@ CHANGES = {
             flow(torch.randn(8, 4) * 2 + 1).pow(2).mean().backward()
             opt.step()
         """,
-        [],
+        ["-        b *= s.exp()", "+        b = b * s.exp()"],
     ),
     "the statement that adds to a running sum stays in its loop": (
         """
@@ -477,6 +479,503 @@ CHANGES = {
         )
         for made in ("State._make", "(lambda pair: State(*pair))", "(lambda pair: State(c=pair[1], h=pair[0]))")
     },
+    **{
+        f"the update by {losses} of a sequence comes out of the loop over its steps": (
+            f"""
+            cell, out = nn.GRUCell(3, 6), nn.Linear(6, 1)
+            opt = torch.optim.Adam([*cell.parameters(), *out.parameters()], 1e-3)
+            h = torch.zeros(2, 6)
+            for it in range(4):
+                parts = []
+                for t in range(5):
+                    h = cell(torch.randn(2, 3), h)
+                    parts.append({part})
+                    loss = {losses}
+                    opt.zero_grad(); loss.backward(); opt.step()
+                h = h.detach()
+            """,
+            [
+                f"-        loss = {losses}",
+                "-        opt.zero_grad(); loss.backward(); opt.step()",
+                f"+    loss = {losses}",
+                "+    opt.zero_grad(); loss.backward(); opt.step()",
+            ],
+        )
+        for part, losses in (
+            ("out(h).pow(2).mean()", "torch.stack(parts).mean()"),
+            ("out(h)", "F.mse_loss(torch.cat(parts, 1), torch.zeros(2, t + 1))"),
+        )
+    },
+    "an update by a running sum comes out of the loop, and a report stays in it": (
+        """
+        class Trainer:
+            def __init__(self):
+                self.rnn, self.fc = nn.LSTMCell(3, 6), nn.Linear(6, 2)
+                self.opt = torch.optim.SGD([*self.rnn.parameters(), *self.fc.parameters()], 0.1)
+            def fit(self, seq):
+                self.state, loss = (torch.zeros(2, 6), torch.zeros(2, 6)), 0
+                for x in seq:
+                    self.opt.zero_grad()
+                    self.state = self.rnn(x, self.state)
+                    loss = loss + self.fc(self.state[0]).pow(2).mean()
+                    loss.backward()
+                    nn.utils.clip_grad_norm_(self.rnn.parameters(), 1.0)
+                    self.opt.step()
+                    print(loss.item())
+        trainer = Trainer()
+        for epoch in range(3):
+            trainer.fit(torch.randn(5, 2, 3))
+        """,
+        [
+            "-            self.opt.zero_grad()",
+            "-            loss.backward()",
+            "-            nn.utils.clip_grad_norm_(self.rnn.parameters(), 1.0)",
+            "-            self.opt.step()",
+            "+        self.opt.zero_grad()",
+            "+        loss.backward()",
+            "+        nn.utils.clip_grad_norm_(self.rnn.parameters(), 1.0)",
+            "+        self.opt.step()",
+        ],
+    ),
+    "an update by each batch of a loader stays in its loop": (
+        """
+        cell, out = nn.GRUCell(3, 6), nn.Linear(6, 1)
+        opt = torch.optim.Adam([*cell.parameters(), *out.parameters()], 1e-3)
+        loader = torch.utils.data.DataLoader(torch.randn(20, 3), batch_size=2)
+        for epoch in range(4):
+            h, losses = torch.zeros(2, 6), []
+            for x in loader:
+                h = cell(x, h)
+                losses.append(out(h).pow(2).mean())
+                opt.zero_grad()
+                sum(losses).backward()
+                opt.step()
+        """,
+        ["+        h = h.detach()", "+        losses[-1] = losses[-1].detach()"],
+    ),
+    "a loss without a name leaves the loop, too": (
+        """
+        cell, out = nn.GRUCell(3, 6), nn.Linear(6, 1)
+        opt = torch.optim.Adam([*cell.parameters(), *out.parameters()], 1e-3)
+        for epoch in range(4):
+            h, losses = torch.zeros(2, 6), []
+            for t in range(6):
+                h = cell(torch.randn(2, 3), h)
+                losses.append(out(h).pow(2).mean())
+                opt.zero_grad()
+                sum(losses).backward()
+                opt.step()
+        """,
+        [
+            *(f"-        {line}" for line in ("opt.zero_grad()", "sum(losses).backward()", "opt.step()")),
+            *(f"+    {line}" for line in ("opt.zero_grad()", "sum(losses).backward()", "opt.step()")),
+        ],
+    ),
+    **{
+        f"a state that is written over by {how} is collected in a list": (
+            f"""
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.cell = nn.GRUCell(3, 5)
+                def forward(self, x):
+                    h, outs = torch.zeros(2, 5), []
+                    for t in range(x.shape[1]):
+                        {how}
+                        outs.append(h)
+                    return torch.stack(outs, 1)
+            net = Net()
+            opt = torch.optim.Adam(net.parameters(), 1e-2)
+            for _ in range(3):
+                loss = net(torch.randn(2, 6, 3)).pow(2).mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            """,
+            [f"-            {how}", f"+            h = {value}"],
+        )
+        for how, value in (
+            ("h[:] = self.cell(x[:, t], h)", "self.cell(x[:, t], h)"),
+            ("h.copy_(0.5 * h + torch.tanh(self.cell(x[:, t], h)))", "0.5 * h + torch.tanh(self.cell(x[:, t], h))"),
+        )
+    },
+    "what is written into all of a tensor may be smaller": (
+        """
+        net = nn.Linear(4, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(3):
+            z, outs = torch.randn(2, 4), []
+            for t in range(4):
+                z[:] = torch.sigmoid(net(z)).mean(0)
+                outs.append(z)
+            loss = torch.stack(outs).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        [],
+    ),
+    **{
+        f"a frozen teacher follows its student by {update} without no_grad": (
+            f"""
+            student = nn.Linear(3, 2)
+            teacher = copy.deepcopy(student)
+            for p in teacher.parameters():
+                p.requires_grad = False
+            opt = torch.optim.SGD(student.parameters(), 0.1)
+            def follow(rate):
+                for q, p in zip(teacher.parameters(), student.parameters()):
+                    {update}
+            for step in range(5):
+                x = torch.randn(4, 3)
+                loss = (student(x) - teacher(x)).square().mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                follow(0.1)
+            """,
+            [
+                "-    for q, p in zip(teacher.parameters(), student.parameters()):",
+                f"-        {update}",
+                "+    with torch.no_grad():",
+                "+        for q, p in zip(teacher.parameters(), student.parameters()):",
+                f"+            {update}",
+            ],
+        )
+        for update in (
+            "q.mul_(1 - rate).add_(p, alpha=rate)",
+            "q.copy_(rate * p + (1 - rate) * q)",
+            "q += rate * (p - q)",
+        )
+    },
+    "an encoder learns by what the critic sees of its code, too, and the generator's step comes between": (
+        """
+        E, G, D = nn.Linear(4, 3), nn.Linear(3, 4), nn.Sequential(nn.Linear(7, 1), nn.Sigmoid())
+        opts = {name: torch.optim.Adam(one.parameters(), 1e-3) for name, one in (("E", E), ("G", G))}
+        for step in range(4):
+            x = torch.randn(5, 4)
+            code = E(x)
+            fake = G(code)
+            score = D(torch.cat([fake, code], 1)).view(-1)
+            loss = F.binary_cross_entropy(score, torch.ones(5)) + (fake - x).pow(2).mean()
+            for one in opts.values():
+                one.zero_grad()
+            loss.backward()
+            opts["G"].step()
+            loss = F.binary_cross_entropy(score, torch.ones(5))
+            loss.backward()
+            opts["E"].step()
+        """,
+        [
+            "-    loss.backward()",
+            "+    loss.backward(retain_graph=True)",
+            "+    fake = G(code)",
+            "+    score = D(torch.cat([fake, code], 1)).view(-1)",
+        ],
+    ),
+    "what is sent back before it is stored is a record, and not emptied": (
+        """
+        net = nn.Linear(4, 3)
+        opt = torch.optim.SGD(net.parameters(), 0.05)
+        seen = []
+        for step in range(5):
+            loss = net(torch.randn(6, 4)).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            seen.append(loss)
+            if step > 0:
+                (0.01 * sum(seen)).backward()
+        """,
+        [
+            "-    loss.backward()",
+            "+    loss.backward(retain_graph=True)",
+            "+        for index in range(len(seen)):",
+            "+            seen[index] = seen[index].detach()",
+        ],
+    ),
+    "a model that is frozen for its first epochs has nothing to train in them": (
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.backbone, self.head = nn.Linear(4, 8), nn.Linear(8, 2)
+            def freeze(self, on=True):
+                for p in self.parameters():
+                    p.requires_grad = not on
+                return self
+            def forward(self, x):
+                return self.head(self.backbone(x).relu())
+        model = Model().freeze()
+        opt = torch.optim.Adam(model.head.parameters(), 1e-2)
+        for epoch in range(4):
+            if epoch == 2:
+                model.freeze(False)
+            loss = F.cross_entropy(model(torch.randn(8, 4)), torch.randint(0, 2, (8,)))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+model.head.requires_grad_(True)"],
+    ),
+    "a distribution is made of detached tensors": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        class Agent:
+            def __init__(self):
+                self.prior = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
+            def train(self, x):
+                mean, raw = net(x).chunk(2, -1)
+                now = torch.distributions.Normal(mean, F.softplus(raw))
+                loss = torch.distributions.kl_divergence(now, self.prior).mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                self.prior = torch.distributions.Normal(now.loc, now.scale)
+        agent = Agent()
+        for x in torch.randn(4, 5, 3):
+            agent.train(x)
+        """,
+        [
+            "-        self.prior = torch.distributions.Normal(now.loc, now.scale)",
+            "+        self.prior = torch.distributions.Normal(now.loc.detach(), now.scale.detach())",
+        ],
+    ),
+    "a distribution has no detach": (
+        """
+        net = nn.Linear(3, 2)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        kept = []
+        for x in torch.randn(4, 5, 3):
+            now = torch.distributions.Categorical(logits=net(x))
+            loss = -now.entropy().mean()
+            if kept:
+                loss = loss + torch.distributions.kl_divergence(kept[-1], now).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            kept.append(now)
+        """,
+        ["+    now = type(now)(logits=now.logits.detach())"],
+    ),
+    **{
+        f"a loss of nothing but a draw from {kind}": (
+            f"""
+            net = nn.Linear(3, 4)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            for x in torch.randn(4, 5, 3):
+                z = torch.distributions.{kind}(net(x)).sample()
+                opt.zero_grad()
+                z.pow(2).mean().backward()
+                opt.step()
+            """,
+            changed,
+        )
+        for kind, changed in (
+            ("Bernoulli", []),
+            (
+                "Exponential",
+                [
+                    "-    z = torch.distributions.Exponential(net(x)).sample()",
+                    "+    z = torch.distributions.Exponential(net(x)).rsample()",
+                ],
+            ),
+        )
+    },
+    "what the network gave before the training is a target": (
+        """
+        net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        def tune(anchor, data):
+            soft = F.softmax(net(anchor) / 2, 1)
+            for x, y in data:
+                now = F.log_softmax(net(anchor) / 2, 1)
+                loss = F.cross_entropy(net(x), y) + F.kl_div(now, soft, reduction="batchmean")
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+        tune(torch.randn(6, 3), list(zip(torch.randn(4, 5, 3), torch.randint(2, (4, 5)))))
+        """,
+        ["-    soft = F.softmax(net(anchor) / 2, 1)", "+    soft = F.softmax(net(anchor) / 2, 1).detach()"],
+    ),
+    "two heads of one network are not compared": (
+        """
+        net, one, two = nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(4, 2)
+        opt = torch.optim.SGD([*net.parameters(), *one.parameters(), *two.parameters()], 0.1)
+        x = torch.randn(6, 3)
+        h = net(x)
+        for k in range(5):
+            loss = one(h).pow(2).mean() + two(net(x)).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["-h = net(x)", "+    h = net(x)"],
+    ),
+    "what is computed anew at the end of each epoch stays as it is in it": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        x = torch.randn(5, 3)
+        proto = net(x).mean(0)
+        for epoch in range(3):
+            for k in range(4):
+                loss = (net(torch.randn(5, 3)) - proto).pow(2).mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            proto = net(x).mean(0)
+        """,
+        [
+            "-proto = net(x).mean(0)",
+            "+proto = net(x).mean(0).detach()",
+            "-    proto = net(x).mean(0)",
+            "+    proto = net(x).mean(0).detach()",
+        ],
+    ),
+    "a prior that becomes the posterior after each task is not made for each batch": (
+        """
+        Normal = torch.distributions.Normal
+        class Posterior(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mean, self.rho = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))
+                self.prior = Normal(torch.zeros(3), torch.ones(3))
+            def now(self):
+                return Normal(self.mean, F.softplus(self.rho))
+            def next_task(self):
+                self.prior = Normal(self.mean.detach(), self.now().scale)
+        model = Posterior()
+        opt = torch.optim.SGD(model.parameters(), 0.1)
+        for task in range(3):
+            for x in torch.randn(2, 4, 3):
+                cost = torch.distributions.kl_divergence(model.now(), model.prior).sum()
+                opt.zero_grad()
+                ((x @ model.now().rsample() - 1).pow(2).mean() + cost).backward()
+                opt.step()
+            model.next_task()
+        """,
+        [
+            "-        self.prior = Normal(self.mean.detach(), self.now().scale)",
+            "+        self.prior = Normal(self.mean.detach(), self.now().scale.detach())",
+        ],
+    ),
+    **{
+        f"a moving average by {weights} behind the pass is a number to the next one": (
+            f"""
+            net = nn.Linear(3, 3)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            m = 0.9
+            def vector():
+                return torch.cat([p.view(-1) for p in net.parameters()])
+            mean = vector().detach()
+            for x in torch.randn(4, 2, 3):
+                loss = net(x).pow(2).mean() + 0.5 * (vector() - mean).pow(2).sum()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+                mean = {weights}
+            """,
+            [f"-    mean = {weights}", f"+    mean = ({weights}).detach()"],
+        )
+        for weights in ("0.9 * mean + 0.1 * vector()", "(1 - m) * vector() + m * mean")
+    },
+    "a moving average of this very batch keeps the gradient of the batch": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        mean = torch.zeros(4)
+        for x in torch.randn(5, 6, 3):
+            z = net(x)
+            mean = 0.9 * mean + 0.1 * z.mean(0)
+            loss = (z - mean).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+    mean = mean.detach()"],
+    ),
+    **{
+        f"{made} is a target of the loop": (
+            f"""
+            net = nn.Linear(3, 4)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            s, following, r = torch.randn(6, 3), torch.randn(6, 3), torch.randn(6, 1)
+            for iteration in range(3):
+                target = {made}
+                for k in range(3):
+                    loss = {loss}
+                    opt.zero_grad()
+                    loss.backward()
+                    opt.step()
+            """,
+            [f"-    target = {made}", f"+    target = {detached}.detach()"],
+        )
+        for made, detached, loss in (
+            (
+                "r + 0.9 * net(following).max(1, keepdim=True)[0]",
+                "(r + 0.9 * net(following).max(1, keepdim=True)[0])",
+                "F.smooth_l1_loss(net(s)[:, :1], target)",
+            ),
+            ("net(following).softmax(1)", "net(following).softmax(1)", "F.cross_entropy(net(s), target)"),
+            ("net(following).mean(0)", "net(following).mean(0)", "(net(s) - target).pow(2).mean()"),
+        )
+    },
+    "an anchor beside other outputs of its network is trained, too": (
+        """
+        net = nn.Linear(3, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        x = torch.randn(6, 3)
+        anchor = net(x)
+        for k in range(3):
+            loss = F.triplet_margin_loss(anchor, net(torch.randn(6, 3)), net(torch.randn(6, 3)))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["-anchor = net(x)", "+    anchor = net(x)"],
+    ),
+    "random numbers are drawn once, and what is computed of them goes into the loop": (
+        """
+        gen, head = nn.Linear(3, 4), nn.Linear(4, 1)
+        opt = torch.optim.SGD([*gen.parameters(), *head.parameters()], 0.1)
+        y = torch.randn(5, 1)
+        code = gen(torch.randn(5, 3)).tanh()
+        for k in range(3):
+            loss = F.mse_loss(head(code), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["-code = gen(torch.randn(5, 3)).tanh()", "+noise = torch.randn(5, 3)", "+    code = gen(noise).tanh()"],
+    ),
+    **{
+        f"weights by {softmax} have a sum of one": (
+            f"""
+            net = nn.Linear(3, 4)
+            opt = torch.optim.SGD(net.parameters(), 0.1)
+            for k in range(3):
+                x, y = torch.randn(6, 3), torch.randint(4, (6,))
+                w = {softmax}
+                loss = w * F.cross_entropy(net(x), y, reduction="none")
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            """,
+            changed,
+        )
+        for softmax, changed in (
+            (
+                "torch.softmax(torch.rand(6), 0)",
+                [
+                    '-    loss = w * F.cross_entropy(net(x), y, reduction="none")',
+                    '+    loss = (w * F.cross_entropy(net(x), y, reduction="none")).sum()',
+                ],
+            ),
+            ("torch.rand(6).softmax(dim=-1)", []),
+        )
+    },
 }
 
 RIGHT = {
@@ -644,6 +1143,84 @@ RIGHT = {
             return (x + d).detach()
         print(attacked(torch.randn(6, 4), torch.randint(0, 3, (6,))))
         """,
+    **{
+        f"a frozen teacher follows its student by {update}": f"""
+        student, teacher = nn.Linear(3, 2), nn.Linear(3, 2)
+        teacher.requires_grad_(False)
+        opt = torch.optim.SGD(student.parameters(), 0.1)
+        for step in range(6):
+            x = torch.randn(4, 3)
+            loss = (student(x) - teacher(x)).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            for q, p in zip(teacher.parameters(), student.parameters()):
+                {update}
+        """
+        for update in (
+            "q.mul_(0.9).add_(p.detach(), alpha=0.1)",
+            "q.copy_(p.data)",
+            "q.lerp_(p, 0.1)",
+            "q.clamp_(-1, 1)",
+        )
+    },
+    **{
+        f"one pass for a sequence, where {condition}": f"""
+        cell, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.05)
+        T = 9
+        data = [torch.randn(4, 3) for _ in range(T)]
+        for epoch in range(3):
+            h, losses = torch.zeros(4, 5), []
+            for t, x in enumerate(data):
+                h = cell(x, h)
+                losses.append(head(h).pow(2).mean())
+                if {condition}:
+                    opt.zero_grad()
+                    sum(losses).backward()
+                    opt.step()
+        """
+        for condition in ("t >= T - 1", "len(losses) == T", "len(data) <= len(losses)", "not t < len(data) - 1")
+    },
+    "the parameters of a network are made its buffers": """
+        net, head = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)), nn.Linear(3, 2)
+        for layer in net:
+            for name, p in list(layer._parameters.items()):
+                del layer._parameters[name]
+                layer.register_buffer(name, p.data)
+        opt = torch.optim.SGD(head.parameters(), lr=0.1)
+        x, y = torch.randn(8, 4), torch.randint(0, 2, (8,))
+        features = net(x)
+        for step in range(4):
+            loss = F.cross_entropy(head(features), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+    "a list is emptied by its constructor": """
+        net = nn.Linear(3, 2)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        losses = []
+        for step in range(6):
+            for k in range(3):
+                losses.append(net(torch.randn(4, 3)).pow(2).mean())
+            opt.zero_grad()
+            sum(losses).backward()
+            opt.step()
+            losses.__init__()
+        """,
+    "a mantissa has a graph": """
+        net = nn.Linear(3, 2)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        kept = []
+        for step in range(6):
+            mantissa, exponent = torch.frexp(net(torch.randn(4, 3)))
+            opt.zero_grad()
+            mantissa.pow(2).mean().backward()
+            opt.step()
+            kept.append(exponent)
+        print(torch.stack(kept).float().mean())
+        """,
 }
 
 
@@ -687,3 +1264,29 @@ def test_nothing_is_found_where(text: str) -> None:
     mended = mend(Program.of(HEADER + textwrap.dedent(text), "train.py"), all_codemods())
     assert not mended.left
     assert not mended.repairs
+
+
+OPTION = """
+parser = argparse.ArgumentParser()
+parser.add_argument("--no-detach", action="store_true")
+args = parser.parse_args()
+net, head = nn.GRUCell(3, 5), nn.Linear(5, 1)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.05)
+h = torch.zeros(4, 5)
+for step in range(9):
+    h = net(torch.randn(4, 3), h)
+    opt.zero_grad()
+    head(h).pow(2).mean().backward()
+    opt.step()
+    if {}:
+        h = h.detach()
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "certainties"), [("not args.no_detach", {Certainty.LIKELY}), ("step % 2", {Certainty.CERTAIN})]
+)
+def test_a_flag_that_nobody_gave(condition: str, certainties: set[Certainty]) -> None:
+    """What goes wrong only where it is given is no more than likely."""
+    facts = analyze(Program.of(HEADER + OPTION.format(condition), "train.py")).facts
+    assert {fact.certainty for fact in facts} == certainties

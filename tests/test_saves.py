@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from autofix.codemods.facts import Overwritten
+from autofix.codemods.facts import Overwritten, StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 
@@ -137,18 +137,18 @@ CHANGED = ("x * x", "x.exp()", "x + 1", "lin(x)", "F.mse_loss(x, zeros)", "F.lea
 
 
 def fails(program: str) -> bool | None:
-    """Whether PyTorch finds a saved value changed; None where the program fails for another reason."""
+    """Whether PyTorch finds a saved value changed or freed; None where the program fails for another reason."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             exec(compile(program, "program.py", "exec"), {})
     except RuntimeError as error:
-        return True if "modified by an inplace" in str(error) else None
+        return True if any(said in str(error) for said in ("modified by an inplace", "second time")) else None
     return False
 
 
 def is_found(program: str) -> bool:
-    return any(isinstance(fact, Overwritten) for fact in analyze(Program.of(program, "program.py")).facts)
+    return any(isinstance(fact, Overwritten | StaleGraph) for fact in analyze(Program.of(program, "program.py")).facts)
 
 
 @pytest.mark.parametrize("change", ["y += 1", "x += 1"])
@@ -203,3 +203,90 @@ for step in range(3):
 def test_a_function_of_the_program_saves_what_it_says(saved: str, read: str, change: str, wrong: bool) -> None:
     text = SPIKE.format(saved=saved, read=read, change=change)
     assert fails(text) is wrong and is_found(text) is wrong
+
+
+PACKED = """
+import itertools
+import torch
+from torch import nn
+from torch.autograd import graph
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+lin, cell = nn.Linear(3, 3), nn.GRUCell(3, 3)
+opt = torch.optim.SGD([*lin.parameters(), *cell.parameters()], 0.1)
+"""
+
+
+@pytest.mark.parametrize("manager", ["save_on_cpu()", "saved_tensors_hooks(torch.clone, lambda x: x)"])
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_what_a_block_packs_may_be_changed(manager: str, is_inside: bool) -> None:
+    text = f"""{PACKED}
+for x in torch.randn(3, 2, 3):
+    with graph.{manager}:
+        y = lin(x).exp()
+    z = y {"+ 1" if is_inside else "* y"}
+    y += 1
+    opt.zero_grad()
+    z.sum().backward()
+    opt.step()
+"""
+    assert fails(text) is not is_inside and is_found(text) is not is_inside
+
+
+@pytest.mark.parametrize("cut", ["", ".detach()"])
+def test_accumulate_computes_a_state_when_it_is_asked_for(cut: str) -> None:
+    text = f"""{PACKED}
+for h in itertools.accumulate(torch.randn(5, 2, 3), lambda h, x: cell(x, h{cut}), initial=torch.zeros(2, 3)):
+    if h.requires_grad:
+        opt.zero_grad()
+        h.pow(2).mean().backward()
+        opt.step()
+"""
+    assert fails(text) is not bool(cut) and is_found(text) is not bool(cut)
+
+
+@pytest.mark.parametrize("cut", ["", ".detach()"])
+def test_all_parameters_in_one_vector_have_their_graph(cut: str) -> None:
+    text = f"""{PACKED}
+mean = parameters_to_vector(lin.parameters()).detach()
+for x in torch.randn(4, 2, 3):
+    loss = lin(x).pow(2).mean() + (parameters_to_vector(lin.parameters()) - mean).pow(2).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    mean = 0.9 * mean + 0.1 * parameters_to_vector(lin.parameters()){cut}
+    vector_to_parameters(mean.detach(), lin.parameters())
+"""
+    assert fails(text) is not bool(cut) and is_found(text) is not bool(cut)
+
+
+@pytest.mark.parametrize("made", ["torch.diag(w)", "torch.meshgrid(w, w, indexing='ij')[0]", "w.repeat_interleave(2)"])
+@pytest.mark.parametrize("power", ["", ".pow(2)"])
+def test_a_graph_that_saves_nothing_is_walked_again(made: str, power: str) -> None:
+    text = f"""
+import torch
+from torch import nn
+w = nn.Parameter(torch.ones(3))
+opt = torch.optim.SGD([w], 0.1)
+made = {made}{power}
+for step in range(3):
+    opt.zero_grad()
+    made.sum().backward()
+    opt.step()
+"""
+    assert fails(text) is bool(power) and is_found(text) is bool(power)
+
+
+@pytest.mark.parametrize("change", ["0.9 * h.detach()", "0.9 * h"])
+def test_takewhile_takes_items_when_they_are_asked_for(change: str) -> None:
+    text = f"""{PACKED}
+def states():
+    h = torch.zeros(2, 3)
+    for x in torch.randn(4, 2, 3):
+        h = cell(x, {change})
+        yield h
+for h in itertools.takewhile(lambda h: h.mean() < 100, states()):
+    opt.zero_grad()
+    h.pow(2).mean().backward()
+    opt.step()
+"""
+    assert fails(text) is is_found(text) is ("detach" not in change)

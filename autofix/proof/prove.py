@@ -19,7 +19,7 @@ from autofix.proof.points.agreement import (
     until_computed_anew,
     without_what_failed,
 )
-from autofix.proof.points.base import Point, Verdict, not_deterministic, unproved
+from autofix.proof.points.base import Point, Verdict, not_deterministic, nothing_alike, unproved
 from autofix.proof.points.executed import unshown
 from autofix.proof.points.failure import clean_after, fails_before, what_remains
 from autofix.proof.points.gradient import Kind, gradient, of_present_values
@@ -290,6 +290,7 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     same = until_changed_later(before, reference, after, same, gradients)
     same = in_another_order(before, after, same, gradients)
     gradients = of_present_values(before, after, gradients)
+    same, gradients = (nothing_alike(one, promises.made) for one in (same, gradients))
     points = (
         fails,
         clean_after(before, after),

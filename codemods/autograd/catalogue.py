@@ -21,6 +21,10 @@ VIEW_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "real", "imag"))
 """Attributes of a tensor that are another view of it."""
 
 
+_OF_WHOLE_NUMBERS = frozenset("exponent pivots info perm inverse_indices counts".split())
+"""Names of results of whole numbers, beside others that have a graph: ``torch.frexp(x).exponent``."""
+
+
 class Operation(NamedTuple):
     """One operation: ``saves`` maps an argument to the names of what is saved where its gradient is wanted."""
 
@@ -54,6 +58,10 @@ class Operation(NamedTuple):
         saved = {one for names in self.saves.values() for one in names}
         return self.fields[at] in saved or (at == 0 and "result" in saved)
 
+    def is_whole(self, at: int) -> bool:
+        """Whether one of several results is of whole numbers: it has no graph."""
+        return -len(self.fields) <= at < len(self.fields) and self.fields[at] in _OF_WHOLE_NUMBERS
+
     def saved_field(self, name: str) -> int | None:
         """The number of a result that has this name, where it is one that the backward pass needs."""
         at = self.fields.index(name) if name in self.fields else None
@@ -77,6 +85,16 @@ class Module(NamedTuple):
     def at(self, argument: str) -> int | None:
         """The position of an argument of the constructor; None where there is none of this name."""
         return self.arguments.index(argument) if argument in self.arguments else None
+
+
+class Family(NamedTuple):
+    """A class of ``torch.distributions``."""
+
+    arguments: tuple[str, ...]
+    attributes: frozenset[str]
+    """The arguments that its objects have under the same names."""
+    has_rsample: bool
+    """Whether it draws samples that are smooth functions of its parameters."""
 
 
 _UNKNOWN = Operation("")
@@ -123,6 +141,18 @@ def modules() -> dict[str, Module]:
     }
 
 
+def public_names(library: str) -> list[str]:
+    """The names that ``from library import *`` takes from a part of torch; none of those that are not known."""
+    names: list[str] = _raw()["names"].get(library, [])
+    return names
+
+
+def distribution(kind: str) -> Family | None:
+    """The row of a class of ``torch.distributions``; None where it is no such class."""
+    row = _raw()["distributions"].get(kind)
+    return Family(tuple(row["args"]), frozenset(row["attributes"]), row["rsample"]) if row is not None else None
+
+
 @cache
 def _entry(name: str) -> str:
     """The table's own name of an operation; empty where it has none."""
@@ -163,6 +193,12 @@ def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], b
             return f"{name}imum"
         case "pow" | "float_power" if is_tensor(second):
             return f"{name}_of_tensor"
+        case "norm" if second == "nuc":
+            return "nuclear_norm"
+        case "matrix_power" if second == 1:
+            return "clone"
+        case "repeat_interleave" if isinstance(second, int):
+            return "repeat_interleave_by_number"
         case "take_along_dim" if len(values) > 2:
             return "take_along_one_dim"
         case "lerp" if len(values) > 2 and isinstance(values[2], (int, float)):

@@ -92,7 +92,7 @@ SAVES: dict[str, dict[str, str]] = {
     # All ways of computing attention save the values; queries and keys are scaled first by some.
     "scaled_dot_product_attention": dict.fromkeys(("query", "key"), "value"),
     "batch_norm": dict.fromkeys(("input", "weight", "bias"), _NORM),
-    "instance_norm": dict.fromkeys(("input", "weight", "bias"), _NORM),
+    "instance_norm": dict.fromkeys(("input", "weight", "bias"), "input"),  # of the others it makes copies
     "layer_norm": dict.fromkeys(("input", "weight", "bias"), "input weight bias"),
     "rms_norm": dict.fromkeys(("input", "weight"), "input weight"),
     "group_norm": dict.fromkeys(("input", "weight", "bias"), "input weight"),
@@ -133,6 +133,11 @@ SAVES: dict[str, dict[str, str]] = {
     "lu_solve": dict.fromkeys(("self", "LU_data"), "LU_data result"),
     **{name: {} for name in ("vstack", "hstack", "dstack", "column_stack", "type_as", "tile", "diff", "interpolate")},
     **{f"upsample{how}": {} for how in ("", "_nearest", "_bilinear")},
+    **{name: {} for name in "broadcast_tensors cartesian_prod meshgrid unsafe_chunk sum_to_size".split()},
+    **{name: {} for name in "diag diagflat fliplr flipud gradient chalf".split()},
+    **{name: {} for name in "cumulative_trapezoid trapezoid trapz".split()},
+    **{f"fft_{name}": {} for name in "fft2 fftn fftshift hfft hfft2 hfftn".split()},
+    **{f"fft_{name}": {} for name in "ifft2 ifftn ifftshift irfft irfft2 irfftn".split()},
 }
 """By argument, the values that composite operations of several parts save if it requires a gradient.
 
@@ -149,6 +154,10 @@ USUAL: dict[str, dict[str, object]] = {
     "poisson_nll_loss": {"log_input": True},
     **{f"fft_{name}": {"s" if name[-1] in "2n" else "n": None} for name in _OF_REAL},  # a longer one is padded first
     "stft": {"center": True, "pad_mode": "reflect"},
+    "gradient": {"spacing": None},
+    "trapezoid": {"x": None},
+    "trapz": {"x": None},
+    "cumulative_trapezoid": {"x": None},
 }
 """Values of arguments for which the above holds; with others a composite operation saves something else."""
 
@@ -159,6 +168,7 @@ ROWS: dict[str, tuple[str, dict[str, str]]] = {
     "pow_of_tensor": ("self exponent", dict.fromkeys(("self", "exponent"), "self exponent result")),
     "take_along_one_dim": ("self indices dim", {"self": "self"}),  # the indices may be negative, and are copied
     "lerp_by_number": ("self end weight", {"self": "", "end": ""}),
+    "repeat_interleave_by_number": ("self repeats dim", {"self": ""}),
     "cross_map_lrn": ("input", {"input": "input result"}),
     **dict.fromkeys("bool int long short byte char unique".split(), ("self", {})),
     **dict.fromkeys("float double half bfloat16 cpu cuda type pin_memory".split(), ("self", {"self": ""})),
@@ -193,7 +203,7 @@ INNER = frozenset("replication_pad2d reflection_pad2d im2col col2im log_sigmoid"
 PRIVATE = (
     r"(cudnn|miopen|mkldnn|quantize|fbgemm|batch_norm_|fused_|fake_quantize|choose_qparams|sparse_|q_per|to_sparse|to_mkl"
     r"|resize|linalg__|set$|copy$|random$|requires_grad$|from_file$|empty_q).*"
-    r"|(?!index).*_copy|.*_stats|(c?col|c?row)_indices|indices|values|coalesce|int_repr|dequantize|hspmm|native_norm|smm"
+    r"|(detach|values|view_as_.*|.*indices)_copy|.*_stats|(c?col|c?row)_indices|indices|values|coalesce|int_repr|dequantize|hspmm|native_norm|smm"
     r"|sspaddmm|to_padded_tensor|(grouped|scaled|scaled_grouped)_mm"
 )
 """Operations that are aten's own, or of tensors that are sparse or quantized."""

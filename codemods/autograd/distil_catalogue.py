@@ -31,6 +31,7 @@ _FORMS = ("{}", "_{}", "{}_ex", "_{}_ex", "{}_forward", "_{}_forward", "{}_with_
 """Names of the operations that carry out a composite one: ``linalg_inv`` is ``linalg_inv_ex``."""
 _SPACES = ("", "linalg.", "special.", "fft.", "Tensor.", "nn.functional.")
 _CONSTRUCTORS = ((), (1,), (4,), ((4,),), (4, 4), (1, 4), (2, 4), (3, 4, 1), (4, 4, 4), (1, (2, 2)), (4, (2, 4)))
+_LIBRARIES = ("torch", "torch.autograd", "torch.nn", "torch.nn.functional", "torch.optim")
 Row = dict[str, Any]
 
 
@@ -278,6 +279,27 @@ def _modules(torch: Any) -> Iterator[tuple[str, Row]]:
         yield name, row
 
 
+def _names() -> Iterator[tuple[str, list[str]]]:
+    """By library, the names that ``from library import *`` takes."""
+    for library in _LIBRARIES:
+        taken: dict[str, Any] = {}
+        exec(f"from {library} import *", taken)
+        yield library, sorted(name for name in taken if name != "__builtins__")
+
+
+def _distributions() -> Iterator[tuple[str, Row]]:
+    """By class of ``torch.distributions``: parameters, those that are attributes, and whether it has ``rsample``."""
+    from torch import distributions
+
+    for name in distributions.__all__:
+        kind = getattr(distributions, name)
+        if isinstance(kind, type) and issubclass(kind, distributions.Distribution):
+            arguments = [one for one in inspect.signature(kind).parameters if one != "validate_args"]
+            source = inspect.getsource(kind.__init__)
+            kept = [one for one in arguments if hasattr(kind, one) or re.search(rf"self\.{one}\b", source)]
+            yield name, {"args": arguments, "attributes": kept, "rsample": kind.has_rsample is True}
+
+
 def _by_hand(name: str) -> dict[str, list[str]]:
     """The hand-written saves of a composite operation."""
     return {key: saved.split() for key, saved in composites.SAVES[name].items()}
@@ -304,7 +326,7 @@ def _made(kind: Any, given: tuple[Any, ...]) -> Any:
         return None
 
 
-def _written(rows: Iterable[tuple[str, Row]]) -> str:
+def _written(rows: Iterable[tuple[str, Any]]) -> str:
     return ",\n".join(f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(rows))
 
 
@@ -344,6 +366,8 @@ def main() -> None:
             }
     modules = dict(_modules(torch))
     parts = {"operations": _written(_checked(operations).items()), "modules": _written(modules.items())}
+    parts["names"] = _written(_names())
+    parts["distributions"] = _written(_distributions())
     text = "{\n" + ",\n".join(f'"{name}": {{\n{rows}\n}}' for name, rows in parts.items()) + "\n}\n"
     TARGET.write_text(text, encoding="utf-8")
     print(f"{len(operations)} operations and {len(modules)} modules written to {TARGET}")

@@ -409,6 +409,8 @@ class Tape:
     clobbered: list[SavedTensorModified] = field(default_factory=list)
     trained: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     """Pairs of a pass (by line) and a parameter to which it gave a gradient that a step then used."""
+    left_over: set[tuple[int, str]] = field(default_factory=set)
+    """Gradients that a step uses although it is likely that somebody forgot to clear them: pass and parameter."""
     served: set[tuple[int, str]] = field(default_factory=set)
     """As ``trained``, with the pass itself (its identity) instead of its line: a helper runs passes for many."""
     owned: set[Leaf] = field(default_factory=set)
@@ -422,6 +424,8 @@ class Tape:
     unknown_owner: bool = False
     """Whether an optimizer was met whose parameters are not known."""
     leaf_changes: dict[Site, LeafChange] = field(default_factory=dict)
+    thawed: set[Site] = field(default_factory=set)
+    """Changes in place that gave frozen parameters a graph."""
     """In-place changes of parameters under grad mode."""
     supposed_changes: set[Site] = field(default_factory=set)
     """The changes among them of tensors that are only supposed to be parameters."""
@@ -608,6 +612,7 @@ class Tape:
                 continue
             for backward in leaf.grads:
                 if _is_left_over(backward, leaf):
+                    self.left_over.add((id(backward), leaf.name))
                     continue
                 self.trained.add((backward.place, leaf.name))
                 self.updated.add((leaf.name, site))

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from autofix.codemods.autograd.graph import BackwardWithoutGraph, Tape
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import distinct
-from autofix.codemods.facts import Certainty, CutGraph, Drop, LossEscapes
+from autofix.codemods.facts import Certainty, CutGraph, Drop, Fact, LossEscapes
 from autofix.codemods.interpreter import cuts
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.sources import Site, last_name
@@ -25,7 +25,7 @@ def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[Cut
         dropped = _told_as_escape(_fact(rootless, tape), rootless, tape)
         yield dropped
         cut.add(dropped)
-    known.shown.update(cut if of_script else ())
+    known.shown.update({fact.failed for fact in cut} if of_script else ())
     for rootless in distinct(tape.partial, lambda one: (one.detachment.cuts[-1].site, one.site)):
         dropped = _fact(rootless, tape)
         told = _told_as_escape(dropped, rootless, tape)
@@ -65,6 +65,8 @@ def is_answered(fact: CutGraph, known: Known) -> bool:
     """Whether another path shows the graph that is said to be missing."""
     if isinstance(fact, LossEscapes):
         return False  # PyTorch refuses before any pass
+    if not fact.wanted and any(_is_fuller(one, fact) for one in known.facts):
+        return True
     if fact.beside:
         return not known.complete or (not fact.constant and set(fact.wanted) <= {name for _, name in known.trained})
     if fact.silent:
@@ -72,7 +74,12 @@ def is_answered(fact: CutGraph, known: Known) -> bool:
     if fact.lasting or fact.failed.line not in known.training:
         return False
     # A pass that trains in one stage of the script and fails in a later one, whichever way the script takes.
-    return not (known.complete and known.shown[fact] == known.followed)
+    return not (known.complete and known.shown[fact.failed] == known.followed)
+
+
+def _is_fuller(one: Fact, fact: CutGraph) -> bool:
+    """Whether one fact says of which parameters another one is: where they are unfrozen later, a path forgets that."""
+    return isinstance(one, CutGraph) and bool(one.wanted) and (one.cut, one.failed) == (fact.cut, fact.failed)
 
 
 def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from autofix.codemods.autograd.graph import RetainedGraph
 from autofix.codemods.checks.layers import ThroughLayers
-from autofix.codemods.facts import Fact, GraphHeld
+from autofix.codemods.facts import Fact, GraphHeld, Span
 from autofix.codemods.interpreter.checkpoint import Prelude
 from autofix.codemods.interpreter.entries import Ways
 from autofix.codemods.interpreter.policy import Path
@@ -72,8 +72,8 @@ class Known:
     sources: list[Source] = field(default_factory=list)
     used: set[ast.AST] = field(default_factory=set)
     """Statements through which a pass came on some path."""
-    shown: Counter[Fact] = field(default_factory=Counter)
-    """For each pass without a graph, the number of paths through the script that found it so."""
+    shown: Counter[Span] = field(default_factory=Counter)
+    """For each place of a pass without a graph, the number of paths through the script that found it so."""
     supposed: set[str] = field(default_factory=set)
     """The models of which no pass is known and whose results were sent backward, by their entries."""
     followed: int = 0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import replace
 
+from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, Node, StoreEvent, Tape, crossing
-from autofix.codemods.checks import chains, separate_losses
+from autofix.codemods.checks import chains, separate_losses, targets
 from autofix.codemods.checks.story import (
     carriers,
     distinct,
@@ -31,8 +32,11 @@ def facts(interp: Interpreter) -> Iterator[StaleGraph]:
         interp.tape.stale,
         lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.freed, one.failed),
     )
+    serving = {run for key, run in interp.loop_items.handed_out.items() if isinstance(key, tuple) and key[0] == "item"}
     yield from (
-        _fact(one, interp.tape) for one in found if not separate_losses.may_be_separate(one.node, one.freed, one.failed)
+        _fact(one, interp.tape, serving)
+        for one in found
+        if not separate_losses.may_be_separate(one.node, one.freed, one.failed)
     )
 
 
@@ -41,7 +45,8 @@ def _parted(stale: FreedGraphUse) -> tuple[Span, Span] | None:
     return (parted[0].span, parted[1].span) if parted is not None else None
 
 
-def _fact(stale: FreedGraphUse, tape: Tape) -> StaleGraph:
+def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGraph:
+    """The fact of one use; *serving* are the runs of loops over items that nothing is known about."""
     point = crossing(stale.freed.loops, stale.failed.loops)
     kept = last_before(stale.provenance, stale.failed.loops, stale.freed.clock)
     node, reader = stale.node, stale.reader
@@ -75,7 +80,10 @@ def _fact(stale: FreedGraphUse, tape: Tape) -> StaleGraph:
         ),
         together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
         stepped=point is not None or _is_stepped(stale, tape),
-        repeats=bool(_terms(stale.freed) & _terms(stale.failed)),
+        repeats=_repeats(stale),
+        thawed=node.site in tape.thawed,
+        target=point is not None and not inside and targets.is_target(stale, point),
+        served=point is not None and point.instance in serving,
         name=kept.name if kept else "",
         text=told(origin),
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
@@ -91,32 +99,66 @@ def _is_stepped(stale: FreedGraphUse, tape: Tape) -> bool:
 
 _ADDED = frozenset("add sub div mul neg stack cat sum_of".split())  # the last one is Python's own `sum`
 _REDUCED = frozenset(("sum", "mean"))
+_JOINED = frozenset(("stack", "cat"))
 
 
-def _terms(one: BackwardCall) -> set[int]:
-    """Identities of the losses that the roots of a pass are sums of; of a loss that is no sum, itself."""
-    below: dict[int, list[Node]] = {}
-    produced = {id(producer) for _, producer in one.edges}
-    pending: dict[int, Node] = {}
-    for consumer, producer in one.edges:
-        below.setdefault(id(consumer), []).append(producer)
-        if id(consumer) not in produced:
-            pending[id(consumer)] = consumer
-    found: set[int] = set()
-    nodes = list(pending.values())
-    seen = set(pending)
-    while nodes:
-        node = nodes.pop()
-        parts = below.get(id(node), [])
-        joins = node.operation in _REDUCED and any(part.operation in ("stack", "cat") for part in parts)
-        adds = node.operation in _ADDED and not (node.operation in ("mul", "div") and len(parts) > 1)
-        if not (joins or adds):
-            found.add(id(node))
-            continue
-        fresh = [part for part in parts if id(part) not in seen]
-        seen.update(map(id, fresh))
-        nodes += fresh
-    return found
+class _Walk:
+    """The operations that a pass goes through, from its roots."""
+
+    def __init__(self, one: BackwardCall) -> None:
+        produced = {id(producer) for _, producer in one.edges}
+        self.below: dict[int, list[Node]] = {}
+        roots: dict[int, Node] = {}
+        for consumer, producer in one.edges:
+            self.below.setdefault(id(consumer), []).append(producer)
+            if id(consumer) not in produced:
+                roots[id(consumer)] = consumer
+        self.roots = list(roots.values())
+
+    def parts(self, node: Node) -> list[Node]:
+        return self.below.get(id(node), [])
+
+    def terms(self) -> set[int]:
+        """Identities of the losses that the roots are sums of; of a loss that is no sum, itself."""
+        found: set[int] = set()
+        nodes = list(self.roots)
+        seen = set(map(id, nodes))
+        while nodes:
+            node = nodes.pop()
+            parts = self.parts(node)
+            joins = node.operation in _REDUCED and any(part.operation in _JOINED for part in parts)
+            adds = node.operation in _ADDED and not (node.operation in ("mul", "div") and len(parts) > 1)
+            if not (joins or adds):
+                found.add(id(node))
+                continue
+            fresh = [part for part in parts if id(part) not in seen]
+            seen.update(map(id, fresh))
+            nodes += fresh
+        return found
+
+    def results(self) -> set[int]:
+        """Identities of the tensors that were joined, for a loss of the elements of ``torch.cat(outputs)``."""
+        found: set[int] = set()
+        for node in self.roots:
+            while len(self.parts(node)) == 1 and _is_of_elements(node.operation):
+                node = self.parts(node)[0]
+            if node.operation in _JOINED:
+                found |= set(map(id, self.parts(node)))
+        return found
+
+
+def _repeats(stale: FreedGraphUse) -> bool:
+    """Whether the failing pass is of the losses of the earlier one and of others, or of its results and of more."""
+    before, after = _Walk(stale.freed), _Walk(stale.failed)
+    if before.terms() & after.terms():
+        return True
+    results = before.results()
+    return bool(results) and results < after.results()
+
+
+def _is_of_elements(name: str) -> bool:
+    """Whether an operation is a loss of, a sum of, or a function of each of its argument's elements."""
+    return catalogue.keeps_shape(name) or catalogue.reduces(name) or catalogue.operation(name).kind == catalogue.LOSS
 
 
 def _is_differentiated(freed: BackwardCall, tape: Tape) -> bool:

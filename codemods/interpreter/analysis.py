@@ -14,6 +14,7 @@ from autofix.codemods.checks import checks, flow, stale_graph
 from autofix.codemods.checks.known import Edge, Known
 from autofix.codemods.checks.layers import ThroughLayers
 from autofix.codemods.facts import (
+    Certainty,
     Fact,
     Overwritten,
 )
@@ -316,6 +317,8 @@ def _collect(interp: Interpreter, found: Known) -> None:
     given = tuple(asked.answer for asked in interp.policy.asked)
     path = interp.policy.path._replace(answers=given)
     for fact in checks.facts_of(interp, found, of_script=path.entry == MODULE):
+        if interp.policy.gives_options and fact.certainty is Certainty.CERTAIN:
+            fact = replace(fact, certainty=Certainty.LIKELY)
         found.facts.setdefault(fact, path)
     flow.collect(interp, found)
     found.used |= interp.tape.reached | interp.tape.emptied

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_operation, operation
 from autofix.codemods.autograd.graph import Leaf, Storage
-from autofix.codemods.interpreter import class_lookup, cuts, errors, escapes, holding, module_tree, optimizers
+from autofix.codemods.interpreter import (
+    class_lookup,
+    cuts,
+    distributions,
+    errors,
+    escapes,
+    holding,
+    module_tree,
+    optimizers,
+)
 from autofix.codemods.interpreter.generators import Generator
 from autofix.codemods.interpreter.values import (
     NOTHING,
@@ -17,6 +26,7 @@ from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
     Class,
+    Distribution,
     Exits,
     Function,
     GradMode,
@@ -544,6 +554,7 @@ _GETTERS: dict[type, Callable[[Interpreter, Any, str, ast.expr], Value]] = {
     Class: _of_class,
     TorchModule: _of_module,
     Sequence: _of_sequence,
+    Distribution: distributions.attribute,
     Mapping: _of_mapping,
     Record: _of_record,
     Optimizer: _of_optimizer,

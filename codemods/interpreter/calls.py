@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
+    distributions,
     effects,
     errors,
     frameworks,
@@ -34,6 +35,7 @@ from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
     Class,
+    Distribution,
     Exits,
     Function,
     GradMode,
@@ -449,6 +451,8 @@ def call_method(
             return unknown_calls.call_unknown(interp, receiver, name, args, keywords, node)
         case TensorRef():
             return tensor_calls.call_tensor_method(interp, receiver, name, args, keywords, node)
+        case Distribution():
+            return distributions.call_method(interp, receiver, name, args, keywords, node)
         case Sequence() | Mapping() | str() | bytes():
             return containers.call_container_method(interp, receiver, name, args, keywords, node)
         case Generator():

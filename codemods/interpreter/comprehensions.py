@@ -29,8 +29,10 @@ def comprehension(interp: Interpreter, node: Comprehension) -> Value:
     sequence = Sequence("set" if isinstance(node, ast.SetComp) else "list")
     sequence.more = comprehend(interp, node, lambda: sequence.items.append(Binding(interp.eval(node.elt))))
     (first, *inner) = node.generators
-    if sequence.more and not (inner or first.ifs) and isinstance(interp.eval(first.iter), range):
+    numbers = interp.eval(first.iter) if sequence.more and not (inner or first.ifs) else None
+    if isinstance(numbers, range):
         sequence.least = len(sequence.items)  # as many as are known are there for certain
+        sequence.made_of = len(sequence.items), len(numbers)
     return sequence
 
 

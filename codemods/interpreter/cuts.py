@@ -332,6 +332,8 @@ def sent_back_in_part(interp: Interpreter, tops: Iterable[Node], node: ast.expr)
     for detachment, nodes in readers.items():
         if is_underivable(detachment) and not all(one in sums for one in nodes):
             continue  # a target, or a weight: only a term of the loss is of no use without a graph
+        if all(_takes_a_number(one, detachment) for one in nodes):
+            continue
         interp.tape.partial.append(
             BackwardWithoutGraph(
                 detachment,
@@ -422,6 +424,27 @@ def is_probability(node: Node) -> bool:
     while catalogue.picks(node.operation) and len(node.operands) == 1:
         node = node.operands[0].node
     return node.operation in _PROBABILITIES
+
+
+def is_likelihood(node: Node, deep: int = 12) -> bool:
+    """Whether a value is computed of log-likelihoods alone, as a ratio of new to old is."""
+    if node.operation == "log_prob":
+        return True
+    if node.leaf is not None or not deep or not node.operands:
+        return False
+    if catalogue.picks(node.operation):
+        picked = node.operands[0].node
+        return picked.operation == "log_softmax" or is_likelihood(picked, deep - 1)
+    return all(is_likelihood(operand.node, deep - 1) for operand in node.operands)
+
+
+def _takes_a_number(node: Node, detachment: Detachment) -> bool:
+    """Whether a node takes a value without a graph for a number: an advantage, or the old of two log-likelihoods."""
+    if not node.operands or not is_likelihood(node.operands[0].node):
+        return False
+    if node.operation == "sub":
+        return all(is_likelihood(one) for cut in detachment.cuts for one in cut.nodes)
+    return node.operation in ("mul", "div")
 
 
 def leaves_in(values: Iterable[Value]) -> set[Leaf]:

@@ -107,6 +107,12 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
 
 
 def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: ast.expr) -> TensorRef:
+    made = value.cell.node
+    if made is not None and isinstance(index, int) and catalogue.operation(made.operation).is_whole(index):
+        numbers = interp.data()
+        numbers.cell.whole = True
+        numbers.cell.detachment = cuts.dropped(interp, [value], node, "integer")
+        return numbers
     if isinstance(index, (int, slice)) or index is None or index is Ellipsis or _basic(index, node):
         place = tuple(slot.value for slot in index.items) if isinstance(index, Sequence) else (index,)
         of_several = isinstance(index, int) and _has_own_storage(value.cell.node, index)
@@ -202,6 +208,14 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
         # The last known item stands for all later ones, which iterations that were not run have added.
         later = value.more and index >= 0 and bool(value.items)
         return _guessed(interp.read(value.items[-1], value), value) if later else interp.fresh_symbol("item")
+    one = _of_unknown_index(interp, value, index, node)
+    if isinstance(one, (Sequence, Mapping)) and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        return Sequence(value.kind, [Binding(one)], more=True)  # `episode[start : start + 8]`
+    return one
+
+
+def _of_unknown_index(interp: Interpreter, value: Sequence, index: Value, node: ast.expr) -> Value:
+    """The item that stands for those at an index, or in a range, that is not known."""
     if _is_filled_first(interp, value, node):
         return _of_this_round(interp, value)
     object_there = numbered.in_sequence(interp, value, index)

@@ -6,12 +6,24 @@ import ast
 import json
 from collections.abc import Iterator
 
+from autofix.codemods.autograd import catalogue
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import class_lookup
-from autofix.codemods.interpreter.values import ENCLOSED, Binding, Instance, Mapping, Sequence, TensorRef, Value
+from autofix.codemods.interpreter.values import (
+    ENCLOSED,
+    Binding,
+    Distribution,
+    Instance,
+    Mapping,
+    Sequence,
+    TensorRef,
+    Value,
+)
 
 PARTS = 6
 """A container with more parts than these, of several kinds, is not written out part by part."""
+_DEEPEST = 5
+"""Containers in containers that are written out at most: a list may hold itself."""
 NAME, ITEMS = "$x", ("$1", "$2", "$3")
 """Placeholders for the value's name, and for the names of items, in the text that :func:`whole_of` returns."""
 
@@ -57,11 +69,15 @@ def whole_of(value: Value) -> str:
 
 def _detached(value: Value, code: str, items: tuple[str, ...]) -> str | None:
     """Source of *value*, which *code* spells, without its graphs; *code* if it has none, None if there is no way."""
+    if code.count("[") > _DEEPEST:
+        return None
     match value:
         case TensorRef():
             if value.cell.node is None:
                 return code
             return None if value.cell.unsure else f"{code}.detach()"
+        case Distribution():
+            return _made_anew(value, code, items)
         case Sequence() if value.fields:
             return _replaced(zip(value.fields, (slot.value for slot in value.items), strict=False), code, items)
         case Sequence(kind="list" | "tuple") if value.items:
@@ -125,6 +141,17 @@ def _replaced(fields: Iterator[tuple[str, Value]], code: str, items: tuple[str, 
     if None in (part for _, part in changed):
         return None
     return f"{code}._replace({', '.join(f'{name}={part}' for name, part in changed)})" if changed else code
+
+
+def _made_anew(value: Distribution, code: str, items: tuple[str, ...]) -> str | None:
+    """``type(old)(loc=old.loc.detach(), scale=old.scale)``: another one of its class."""
+    fields = list(zip(value.fields, (slot.value for slot in value.items), strict=True))
+    changed = dict(_changed(iter(fields), f"{code}.{{}}", items))
+    row = catalogue.distribution(value.name)
+    if None in changed.values() or row is None or not row.attributes.issuperset(value.fields):
+        return None
+    parts = {name: changed.get(name) or f"{code}.{name}" for name, _ in fields}
+    return f"type({code})({', '.join(f'{name}={part}' for name, part in parts.items())})" if changed else code
 
 
 def _object(value: Instance) -> Iterator[str]:

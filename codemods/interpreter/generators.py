@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
     from autofix.codemods.interpreter.state.environment import Frame
 
-LAZY = frozenset("enumerate zip iter next map filter islice chain from_iterable cycle tqdm trange".split())
+LAZY = frozenset(
+    "enumerate zip iter next map filter islice chain from_iterable cycle tqdm trange accumulate takewhile".split()
+)
 """Functions that take the items of what they are given one by one, when they are asked for one themselves."""
 
 DRAINED = 64

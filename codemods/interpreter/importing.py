@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import ast
+import collections
+import copy
+import functools
+import itertools
+import math
+import operator
+import random
+from functools import cache
 from typing import TYPE_CHECKING
 
+from autofix.codemods.autograd import catalogue
 from autofix.codemods.interpreter.values import (
     Binding,
     Module,
@@ -59,6 +68,7 @@ def import_from(interp: Interpreter, node: ast.ImportFrom) -> str:
         if alias.name == "*":
             if module is None:
                 interp.star_imports = True
+                interp.scope.names.update({known: Binding(Name(f"{name}.{known}")) for known in _public_of(name)})
             else:
                 interp.scope.names.update(_public(module.scope.names))
             continue
@@ -70,6 +80,18 @@ def import_from(interp: Interpreter, node: ast.ImportFrom) -> str:
             slot = Binding(inner or Name(f"{'.' * node.level}{name}.{alias.name}"))
         interp.scope.names[alias.asname or alias.name] = slot
     return ""
+
+
+_PURE = {module.__name__: module for module in (collections, copy, functools, itertools, math, operator, random)}
+
+
+@cache
+def _public_of(library: str) -> frozenset[str]:
+    """Names that ``from library import *`` takes, of libraries that are known."""
+    module = _PURE.get(library)
+    if module is None:
+        return frozenset(catalogue.public_names(library))
+    return frozenset(getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")]))
 
 
 def _public(names: dict[str, Binding]) -> dict[str, Binding]:

@@ -7,9 +7,10 @@ loop in which somebody asks for it is run once more than it would be, and this i
 from __future__ import annotations
 
 import ast
+from functools import partial
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter.values import Symbol, Value
+from autofix.codemods.interpreter.values import Sequence, Symbol, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -34,20 +35,39 @@ def decided(interp: Interpreter, node: ast.Compare) -> bool | None:
         return None
     op = type(node.ops[0])
     for counter, bound, kind in ((node.left, node.comparators[0], op), (node.comparators[0], node.left, _MIRRORED[op])):
-        name, ahead = _counted(counter)
-        found = _loop_of(interp, name) if name and _is_plain(bound) else None
+        found = _counting_loop(interp, counter) if _is_plain(bound) else None
         if found is None:
             continue
-        instance, total, start = found
-        base, offset = _parts(interp.eval(bound))
-        of_total, beyond = _parts(total)
-        if base is None or base != of_total:
-            continue
-        asked = kind, offset - beyond - ahead - start
+        instance, total, ahead = found
+        beyond = _difference(interp, bound, total)
+        asked = kind, beyond - ahead if beyond is not None else 0
         if asked in _LAST or asked in _NOT_LAST:
             interp.unrolling.asks_for_last.add(instance)
             return (instance in interp.unrolling.last) == (asked in _LAST)
     return None
+
+
+def _difference(interp: Interpreter, one: ast.expr, other: ast.expr) -> int | None:
+    """By how much a number is greater than another one; None where that is not known."""
+    for evaluate in (interp.eval, partial(_evaluated, interp)):
+        (base, offset), (of_other, beyond) = _parts(evaluate(one)), _parts(evaluate(other))
+        if base is not None and base == of_other:
+            return offset - beyond
+    return None
+
+
+def _counting_loop(interp: Interpreter, counter: ast.expr) -> tuple[int, ast.expr, int] | None:
+    """The run of a loop that a value counts, its number of iterations, and what the value is in the first; else None.
+
+    A loop that is run in full has a last iteration of its own.
+    """
+    match counter:
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)], keywords=[]):
+            found = _filling_loop(interp, name)
+        case _:
+            name, ahead = _counted(counter)
+            found = _loop_of(interp, name, ahead) if name else None
+    return found if found is not None and found[0] not in interp.unrolling.lengths else None
 
 
 def _counted(node: ast.expr) -> tuple[str, int]:
@@ -60,8 +80,8 @@ def _counted(node: ast.expr) -> tuple[str, int]:
     return "", 0
 
 
-def _loop_of(interp: Interpreter, name: str) -> tuple[int, Value, int] | None:
-    """The run of the loop that counts by a name, its number of iterations, and its first number; None for no loop."""
+def _loop_of(interp: Interpreter, name: str, ahead: int) -> tuple[int, ast.expr, int] | None:
+    """The run of the loop that counts by a name, for :func:`_counting_loop`; *ahead* is what is added to the name."""
     for point in reversed(interp.loops):
         loop = point.statement.node
         match loop:
@@ -79,8 +99,68 @@ def _loop_of(interp: Interpreter, name: str) -> tuple[int, Value, int] | None:
             case _:
                 continue
         if counter == name:
-            return (point.instance, interp.eval(total), start) if _is_plain(total) else None
+            return (point.instance, total, ahead + start) if _is_plain(total) else None
     return None
+
+
+def _filling_loop(interp: Interpreter, name: str) -> tuple[int, ast.expr, int] | None:
+    """The run of the loop in each iteration of which a list gets one item more, for :func:`_counting_loop`."""
+    point = next((one for one in reversed(interp.loops) if isinstance(one.statement.node, ast.For)), None)
+    loop = point.statement.node if point is not None else None
+    if point is None or not isinstance(loop, ast.For) or not interp.source.remembered(loop, _fills).get(name):
+        return None
+    slot = interp.scope.names.get(name)
+    if point.iteration == 0 and slot is not None and isinstance(slot.value, Sequence) and not slot.value.more:
+        interp.unrolling.filled[point.instance, name] = len(slot.value.items)
+    first, total = interp.unrolling.filled.get((point.instance, name)), _number_of(loop.iter)
+    if first is None or not _is_plain(total):
+        return None
+    return point.instance, total, first
+
+
+def _evaluated(interp: Interpreter, total: ast.expr) -> Value:
+    """A number of iterations, or one near it; the length of a comprehension that nobody has changed is known."""
+    match total:
+        case ast.Call(func=ast.Name(id="len"), args=[of]):
+            items = interp.eval(of)
+            if isinstance(items, Sequence) and items.more and len(items.items) == items.made_of[0]:
+                return items.made_of[1]
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as op, right=right):
+            parts = _evaluated(interp, left), _evaluated(interp, right)
+            if type(parts[0]) is int and type(parts[1]) is int:
+                return parts[0] + parts[1] if isinstance(op, ast.Add) else parts[0] - parts[1]
+    return interp.eval(total)
+
+
+def _number_of(items: ast.expr) -> ast.expr:
+    """The number of a loop's iterations, for what it goes through."""
+    match items:
+        case ast.Call(func=ast.Name(id="range"), args=[end]):
+            return end
+        case ast.Call(func=ast.Name(id="enumerate"), args=[inner, *_]):
+            return _length(_bare(inner))
+    return _length(_bare(items))
+
+
+def _fills(loop: ast.AST) -> dict[str, bool]:
+    """The names to which a loop appends one item in each of its iterations, and does nothing else."""
+    assert isinstance(loop, ast.For)
+    filled: dict[str, bool] = {}
+    for statement in loop.body:
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"))):
+                filled[name] = name not in filled
+    once = {name for name, is_once in filled.items() if is_once}
+    attributes = [part for part in ast.walk(loop) if isinstance(part, ast.Attribute)]
+    for name in once:
+        uses = [part for part in attributes if isinstance(part.value, ast.Name) and part.value.id == name]
+        filled[name] = len(uses) == 1
+    for part in ast.walk(loop):
+        if isinstance(part, ast.Name) and part.id in once and not isinstance(part.ctx, ast.Load):
+            filled[part.id] = False
+    if any(isinstance(part, (ast.Continue, ast.Break)) for part in ast.walk(loop)):
+        return {}
+    return filled
 
 
 def _length(items: ast.expr) -> ast.Call:
@@ -113,7 +193,9 @@ def _is_plain(node: ast.expr) -> bool:
 
 
 def _parts(value: Value) -> tuple[object, int]:
-    """Key of an unknown number without what was added to it, and that; None for a known one."""
+    """Key of an unknown number without what was added to it, and that; for a known one, just itself."""
+    if type(value) is int:
+        return "number", value
     if not isinstance(value, Symbol):
         return None, 0
     base, number = value.key, 0

@@ -81,6 +81,7 @@ class UnrollPolicy:
         self._thresholds = len(interp.unrolling.thresholds)
         self._several = interp.loop_items.several_places
         self._turns_compared = interp.loop_items.turns_compared
+        self._thawed = len(interp.tape.thawed)
         self._steps = interp.steps_taken
         self._turns = 0
         self._begun = interp.tape.clock
@@ -118,7 +119,17 @@ class UnrollPolicy:
         """Whether so many iterations may be run."""
         return count <= most and (self._interp.steps_taken - self._steps) * count <= COST
 
-    def wants_third_iteration(self) -> bool:
+    def further(self) -> int:
+        """Number of iterations behind the second without which a mistake may not show.
+
+        Two, where a frozen parameter got a graph: the second pass goes through its first change alone, and only the
+        fourth comes back to a change that the third one has walked.
+        """
+        if not self._wants_third_iteration():
+            return 0
+        return 2 if len(self._interp.tape.thawed) > self._thawed and self.affords(4) else 1
+
+    def _wants_third_iteration(self) -> bool:
         """Whether two iterations may not show a mistake.
 
         That is one pass, graphs that outlive theirs, another beginning, several places that change their parts, what
@@ -227,8 +238,8 @@ def _numbers(
     behind = plan.behind_warm_up(planned, node)
     if behind and (items.count is None or behind + planned <= items.count):
         yield from range(behind, behind + planned // 2 + 1)
-    if plan.wants_third_iteration() and most > 2:
-        yield 2
+    if most > 2:
+        yield from range(2, min(2 + plan.further(), most))
 
 
 def run_while(interp: Interpreter, node: ast.While) -> str:
@@ -262,7 +273,7 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
                 planned = streams.PARTS  # until it is empty
             if counter is not None and plan.cut:
                 counter.stand_for_later()
-        if number >= planned + plan.wants_third_iteration():
+        if number >= planned + plan.further():
             if counter is not None and plan.cut:
                 counter.finish()
             break

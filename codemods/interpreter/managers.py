@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import class_lookup, errors
 from autofix.codemods.interpreter.generators import Exhausted, Generator
-from autofix.codemods.interpreter.values import Exits, Function, GradMode, Instance, Partial, Value
+from autofix.codemods.interpreter.values import Exits, Function, GradMode, Instance, Partial, SavedTensorHooks, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -20,6 +20,8 @@ def enter(interp: Interpreter, manager: Value, node: ast.expr) -> Value:
             found = class_lookup.find(manager, "__enter__")
             if isinstance(found, Function):
                 return interp.call(class_lookup.bind(found, manager), [], {}, node)
+        case SavedTensorHooks():
+            interp.packing += 1
         case Generator():  # of a function that `contextlib.contextmanager` decorates
             try:
                 return interp.read(manager.resume())
@@ -39,6 +41,8 @@ def leave(interp: Interpreter, manager: Value, node: ast.expr, error: Value = No
                 bound = class_lookup.bind(found, manager)
                 ended = interp.call(bound, [kind, error, None], {}, node) is True and error is not None
             leave(interp, class_lookup.exits_of(manager), node)
+        case SavedTensorHooks():
+            interp.packing -= 1
         case Generator():
             try:
                 manager.resume(error=error)

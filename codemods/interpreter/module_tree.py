@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from autofix.codemods.interpreter.values import Binding, Instance, Sequence, TensorRef, TorchModule, Value
+from autofix.codemods.autograd.graph import Leaf
+from autofix.codemods.interpreter.values import (
+    Binding,
+    Instance,
+    Sequence,
+    TensorImpl,
+    TensorRef,
+    TorchModule,
+    Value,
+)
+from autofix.codemods.source.sources import Parsed
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -47,6 +57,75 @@ def parameter_called(interp: Interpreter, module: Value, name: str, node: ast.ex
     owner = next((one for place, one in paths(module, "", []) if place == path), None)
     found = interp.attribute(owner, last, node) if owner is not None else None
     return found if isinstance(found, TensorRef) and found.cell.leaf is not None else None
+
+
+class Parameter(NamedTuple):
+    """A parameter of a module: its name with dots, if it is known, and its tensor."""
+
+    name: str | None
+    tensor: TensorRef
+
+
+def parameters(interp: Interpreter, module: TorchModule | Instance, node: ast.expr) -> list[Parameter]:
+    """The parameters one by one, in their order; a nameless one for all those of a layer that are not known by name."""
+    found: dict[tuple[Leaf, str], Parameter] = {}
+    known: set[Leaf] = set()
+    for path, one in paths(module, "", []):
+        prefix = f"{path}." if path else ""
+        if isinstance(one, TorchModule) and one.leaf is not None and one.leaf.parts:
+            for name in one.leaf.parts:
+                tensor = interp.attribute(one, name, node)
+                if isinstance(tensor, TensorRef):
+                    found.setdefault((one.leaf, name), Parameter(f"{prefix}{name}", tensor))
+            known.add(one.leaf)
+            continue
+        held: dict[Any, Binding] = dict(one.children if isinstance(one, TorchModule) else one.names)
+        for key, slot in held.items():
+            leaf = slot.value.cell.leaf if isinstance(slot.value, TensorRef) else None
+            if leaf is not None and leaf not in known:
+                known.add(leaf)
+                found[leaf, ""] = Parameter(f"{prefix}{key}", slot.value)
+    for leaf in dict.fromkeys(interp.leaves_of(module)):
+        if leaf not in known:
+            found[leaf, ""] = one_of(leaf)
+    return list(found.values())
+
+
+def one_of(leaf: Leaf) -> Parameter:
+    """One of the parameters that a leaf stands for, whichever: who freezes it leaves the others as they are."""
+    return Parameter(None, TensorRef(TensorImpl(leaf.node, leaf.storage, leaf=leaf, part=True)))
+
+
+def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
+    """Calls of ``parameters()`` and ``named_parameters()`` over which a loop freezes some, by a name or a number."""
+    found: set[ast.Call] = set()
+    for loop in parsed.nodes.of(ast.For):
+        calls = [one for one in ast.walk(loop.iter) if _gives_parameters(one)]
+        takes_all_alike = calls == [loop.iter] and all(isinstance(_flag(one), _FIXED) for one in loop.body)
+        if calls and not takes_all_alike and any(_flag(one) for part in loop.body for one in ast.walk(part)):
+            found.update(calls)
+    return frozenset(found)
+
+
+_FIXED = (ast.Constant, ast.Name)
+
+
+def _gives_parameters(node: ast.AST) -> TypeGuard[ast.Call]:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("parameters", "named_parameters")
+    )
+
+
+def _flag(statement: ast.AST) -> ast.expr | None:
+    """The value to which a statement sets ``requires_grad``."""
+    match statement:
+        case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=value):
+            return value
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="requires_grad_"), args=args)):
+            return args[0] if args else ast.Constant(True)
+    return None
 
 
 def buffers(module: TorchModule | Instance) -> Iterator[tuple[Hashable, Binding]]:

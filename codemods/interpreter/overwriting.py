@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import operand_names
-from autofix.codemods.autograd.graph import StoreEvent
+from autofix.codemods.autograd.graph import Node, StoreEvent
 from autofix.codemods.interpreter import holding
 from autofix.codemods.interpreter.values import (
     PartWritten,
@@ -51,13 +51,13 @@ def write_into(
         if owner.node is None and any(isinstance(value, Symbol) for value in values):
             owner.mixed = True
         operands = [TensorRef(owner, tensor.provenance if owner is cell else owner.written), *values]
-        if interp.operands(*operands) and not (owner.leaf is not None and owner.node is owner.leaf.node):
+        if interp.operands(*operands) and not _is_kept_from_graphs(owner):
             result = interp.operation(name, operands, node, opaque=True)  # type: ignore[arg-type]
             if result.cell.node is not None:
                 result.cell.node.opaque = False
                 result.cell.node.saved = saved
                 result.cell.node.saves = bool(saved)
-                owner.node = result.cell.node
+                _give_graph(interp, owner, result.cell.node)
                 _carried(
                     interp,
                     interp.kept(TensorRef(owner), place, expression, owner) if root or expression else None,
@@ -93,9 +93,8 @@ def in_place(
     What such an operation saves of its own input it saves as a copy, or it saves the result (aten's ``*_`` kernels).
     """
     cell = tensor.cell
-    is_leaf = cell.leaf is not None and cell.node is cell.leaf.node
     result = None
-    if not (is_leaf and interp.grad):
+    if not (_is_kept_from_graphs(cell) and interp.grad):
         names = operand_names(name) if len(args) == 1 else ()
         result = interp.operation(name, [tensor, *args], node, names=names, inplace=True)  # type: ignore[arg-type]
     interp.change(tensor, node, origin, args)
@@ -107,7 +106,7 @@ def in_place(
         saved._replace(storage=cell.storage, version=version) if saved.storage is result.cell.storage else saved
         for saved in made.saved
     )
-    cell.node = made
+    _give_graph(interp, cell, made)
     if cell.base is not None:
         if cell.place and cell.base.node is not None:
             cell.base.writes.append(PartWritten(cell.place, cell.base.node, made))
@@ -117,6 +116,24 @@ def in_place(
     elif isinstance(node, ast.AugAssign) and cell.base is not None and any(map(interp.operands, args)):
         kept = interp.kept(TensorRef(cell.base), interp.source.text_of(node.target), node.value, cell.base)
         _carried(interp, kept, cell.base)
+
+
+def _is_kept_from_graphs(cell: TensorImpl) -> bool:
+    """Whether a change in place under grad mode gives it no graph: a leaf that requires grad, for which it is refused.
+
+    Of a frozen parameter something with a graph makes a result like any other.  One of those that a layer's leaf stands
+    for is left as it is: the others are frozen still.
+    """
+    return cell.is_leaf and (cell.part or not (cell.leaf is not None and cell.leaf.frozen))
+
+
+def _give_graph(interp: Interpreter, cell: TensorImpl, made: Node) -> None:
+    """A change in place gives *cell* a graph; where it is a frozen parameter, its module computes with that one."""
+    if cell.leaf is not None and cell.node is cell.leaf.node and not cell.part:
+        interp.tape.thawed.add(made.site)
+        cell.leaf.node = made
+        cell.leaf.frozen = False
+    cell.node = made
 
 
 def _gathered(interp: Interpreter, tensor: TensorRef, args: list[Value], node: ast.Call) -> None:

@@ -81,6 +81,8 @@ class BranchPolicy:
         """The place of execution, and whether a branch that is taken here may make or use a graph."""
         self.shows_more = True
         """Whether the path showed anything that those before it had not; said by whoever followed it."""
+        self.gives_options = False
+        """Whether the path sets a flag of the command line otherwise than it usually is."""
         self._preferred: list[int] = []
         """Questions to which a path that prefers to answer with no would have answered differently."""
         self.entered = not path.entry
@@ -336,10 +338,19 @@ def _is_emptiness(key: Hashable) -> bool:
     return False
 
 
+_CHANGING = (("~",), ("index",), ("item",), ("count",))
+_SUBSCRIPT = 3
+"""Length of the key of ``value[index]``."""
+
+
 def varies(key: Hashable) -> bool:
-    """Whether a condition is computed from something that changes from iteration to iteration."""
+    """Whether a condition is computed from something that changes from iteration to iteration.
+
+    The item of a loop does, which is told apart by the loop and the iteration; ``shape[0]`` changes if ``shape`` does.
+    """
     if isinstance(key, tuple):
-        return key[:1] in (("~",), ("index",), ("item",), ("count",)) or any(map(varies, key))
+        is_subscript = key[:1] == ("item",) and len(key) == _SUBSCRIPT
+        return (key[:1] in _CHANGING and not is_subscript) or any(map(varies, key))
     return False
 
 

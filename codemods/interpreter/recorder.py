@@ -176,7 +176,7 @@ class Recorder(Interpreter):
             self.loops,
             self.tape.tick(),
             saves=saves or bool(saved),
-            saved=tuple(saved),
+            saved=() if self.packing else tuple(saved),
             opaque=opaque,
             scalar=scalar is True,
             stack=self.stack,
@@ -320,7 +320,7 @@ class Recorder(Interpreter):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if leaf is None or cell is None or cell.mixed:
                 continue
-            if self.grad and cell.node is leaf.node and not leaf.frozen:
+            if self.grad and cell.is_leaf and not leaf.frozen:
                 added = list(self.tensors(*operands))
                 below = cuts.leaves_in(added)
                 computed = leaf not in below and not all(one.frozen for one in below)

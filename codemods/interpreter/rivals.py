@@ -72,7 +72,7 @@ def _wanted(
         used = {leaf for leaf in here if next(_steps([leaf], one, until), None) is not None}
         if one is passes[0] and follows is None:
             used = here
-        found.append(used & _reached_beside(shared, one))
+        found.append(used & _reached_beside([shared], one))
     first, second = found
     return (bool(first), bool(second)), (bool(first & behind), bool(second & behind))
 
@@ -102,14 +102,14 @@ def _behind(shared: Node, seen_by: BackwardCall) -> set[Leaf]:
     return {node.leaf for node in cuts.nodes_under(given).values() if node.leaf is not None}
 
 
-def _reached_beside(shared: Node, one: BackwardCall) -> set[Leaf]:
-    """The leaves that a pass reaches on ways that do not lead through a node."""
+def _reached_beside(nodes: Iterable[Node], one: BackwardCall) -> set[Leaf]:
+    """The leaves that a pass reaches on ways that do not lead through one of *nodes*."""
     below: dict[int, list[Node]] = {}
     for consumer, producer in one.edges:
         below.setdefault(id(consumer), []).append(producer)
     produced = {id(producer) for _, producer in one.edges}
     pending = [consumer for consumer, _ in one.edges if id(consumer) not in produced]
-    seen, found = {id(shared)}, set()
+    seen, found = {id(node) for node in nodes}, set()
     while pending:
         node = pending.pop()
         if id(node) in seen:
@@ -125,14 +125,21 @@ def _incidental(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: T
     """Parameters that the first pass over a *shared* node trains by the way: a generator, by a discriminator's loss.
 
     That is so where a step of others follows the pass (the discriminator's), while the second pass goes through those
-    others only to come to the shared node: no step uses the gradient that it leaves in them.
+    others only to come to the shared node: no step uses the gradient that it leaves in them.  What the first pass comes
+    to by another way than through those others (an encoder whose code the loss judges as well) it trains on purpose,
+    where a step uses that gradient.
     """
     first, second = passes
     between = {leaf for leaf in tape.stepped if next(_steps([leaf], first, second.clock), None) is not None}
     here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None}
     passed = between & {producer.leaf for _, producer in second.edges if producer.leaf is not None}
     served = any((id(second), leaf.name) in tape.served for leaf in passed)
-    return tuple(sorted(leaf.name for leaf in here - between)) if passed and not served else ()
+    if not passed or served:
+        return ()
+    users = [consumer for consumer, producer in first.edges if producer.leaf in between]
+    used = tape.served | tape.left_over
+    meant = {leaf for leaf in _reached_beside(users, first) if (id(first), leaf.name) in used}
+    return tuple(sorted(leaf.name for leaf in here - between - meant))
 
 
 def _crossed(shared: Node, one: BackwardCall, tape: Tape) -> bool:
@@ -173,7 +180,7 @@ def _incidental_at_once(
         any(node.leaf in judge and id(user) not in up for user, node in one.edges)
         for one, up in zip(passes, above, strict=True)
     ]
-    if elsewhere[0] == elsewhere[1] or made & _reached_beside(shared, passes[elsewhere[1]]):
+    if elsewhere[0] == elsewhere[1] or made & _reached_beside([shared], passes[elsewhere[1]]):
         return nothing
     names = tuple(sorted(leaf.name for leaf in made))
     return (names, ()) if elsewhere[0] else ((), names)
@@ -268,19 +275,8 @@ def _factor(product: Node, weight: Node) -> Span | None:
     if product.operation != "mul" or not isinstance(written, ast.BinOp) or len(product.operands) != 2:
         return None
     left, right = (operand.node for operand in product.operands)
-    if right is weight and _is_likelihood(left):
+    if right is weight and cuts.is_likelihood(left):
         return Site(product.site.source, written.right).span
-    if left is weight and _is_likelihood(right):
+    if left is weight and cuts.is_likelihood(right):
         return Site(product.site.source, written.left).span
     return None
-
-
-def _is_likelihood(node: Node, deep: int = 12) -> bool:
-    """Whether a value is computed of log-likelihoods alone, as a ratio of new to old is."""
-    if node.operation == "log_prob":
-        return True
-    if node.operation == "gather":
-        return any(operand.node.operation == "log_softmax" for operand in node.operands)
-    if node.leaf is not None or not deep or not node.operands:
-        return False
-    return all(_is_likelihood(operand.node, deep - 1) for operand in node.operands)

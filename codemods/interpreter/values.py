@@ -125,6 +125,11 @@ class TensorImpl:
         """Object that identifies the tensor: for a parameter its leaf, be it taken from a model or an optimizer."""
         return self.leaf if self.leaf is not None and self.node is self.leaf.node else self
 
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it is a parameter to which no change in place has given a graph."""
+        return self.leaf is not None and self.node is self.leaf.node and not (self.node and self.node.operands)
+
 
 @dataclass(eq=False, slots=True)
 class TensorRef:
@@ -194,11 +199,22 @@ class Sequence:
     """Names of the items of a named tuple."""
     least: int = 0
     """Least number of items, by the last question about its length: ``if len(window) > 4``."""
+    made_of: tuple[int, int] = (0, 0)
+    """Of a comprehension that was not run in full: the number of items that are known, and that of all."""
 
     def loses_an_unknown_one(self) -> bool:
         """Whether the item at its head, which is about to be taken out, is an older one than those that are known."""
         held, self.least = self.least, 0
         return self.more and held > len(self.items)
+
+
+@dataclass(eq=False, slots=True)
+class Distribution(Sequence):
+    """A distribution of ``torch.distributions``: its items are its parameters, by the names in ``fields``."""
+
+    name: str = ""
+    computed: dict[str, Binding] = field(default_factory=dict)
+    """What was computed of them once and is kept, as ``logits`` are of ``probs``."""
 
 
 @dataclass(eq=False, slots=True)
@@ -210,10 +226,10 @@ class Mapping:
     """The factory of a ``defaultdict``."""
 
 
-QUEUE, STACK, VARIABLE = "queue", "stack", "variable"
+QUEUE, STACK, VARIABLE, DISTRIBUTION = "queue", "stack", "variable", "distribution"
 """Kinds of sequences that are no containers to Python: a queue, in which the first in or the last in is the first out,
-and a context variable, which is the last item."""
-ENCLOSED = frozenset((QUEUE, STACK, VARIABLE))
+a context variable, which is the last item, and a distribution with its parameters."""
+ENCLOSED = frozenset((QUEUE, STACK, VARIABLE, DISTRIBUTION))
 
 
 def slots_of(container: Sequence | Mapping) -> Iterable[Binding]:
@@ -467,6 +483,10 @@ class GradMode:
     enabled: bool | None
     before: list[bool] = field(default_factory=list)
     """Grad modes before each call of its ``__enter__`` that no ``__exit__`` has followed."""
+
+
+class SavedTensorHooks:
+    """A context manager whose block packs what operations save: ``save_on_cpu()``, ``saved_tensors_hooks(...)``."""
 
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))

@@ -65,6 +65,31 @@ def parted(statement: Statement, tree: Tree) -> tuple[str, str]:
     return spelled([pair for pair in pairs if pair not in plain]), spelled(plain)
 
 
+_RANDOM = frozenset("rand randn randint randperm rand_like randn_like randint_like normal bernoulli".split())
+
+
+def draws_in(run: list[Statement], tree: Tree) -> list[cst.Call]:
+    """The calls that draw random numbers in statements that compute something of these: ``net(torch.randn(5, 3))``.
+
+    And that can be made before these, unlike ``torch.randn_like(mean)`` of what they compute.
+    """
+    own = set().union(*(targets_of(one, tree) for one in run))
+    parts = [part for one in run if isinstance(part := only_part(one), cst.Assign)]
+    calls = [call for part in parts for call in calls_in(part.value) if call is not part.value]
+    drawing = [call for call in calls if _draws(call, tree)]
+    return [call for call in drawing if not tree.paths_in(call) & own]
+
+
+def only_draws(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement names random numbers that it draws: ``z = torch.randn(5, 3)``."""
+    part = only_part(statement)
+    return isinstance(part, cst.Assign) and isinstance(part.value, cst.Call) and _draws(part.value, tree)
+
+
+def _draws(call: cst.Call, tree: Tree) -> bool:
+    return tree.called(call) in _RANDOM and tree.is_of_torch(call.func)
+
+
 def computation(kept: Statement, block: list[Statement], tree: Tree) -> list[Statement]:
     """The statements up to *kept* that only serve it: calls whose results nobody reads outside of them."""
     run = [kept]
@@ -80,6 +105,52 @@ def computation(kept: Statement, block: list[Statement], tree: Tree) -> list[Sta
         needed |= tree.paths_in(statement)
         bound |= targets
     return run
+
+
+def compared_with_new(
+    kept: Statement, made: cst.BaseExpression | None, used: cst.BaseExpression | None, loop: Statement, tree: Tree
+) -> bool:
+    """Whether a loop computes for itself, of the same inputs, what the value *made* before it is computed of.
+
+    And compares the two where the old one is *used*.  Of ``mse_loss(net(x), old)``, with ``old = net(x)``, the old one
+    is to stay as it was: computed anew, it would be the very same.
+    """
+    part = only_part(kept)
+    if not isinstance(part, cst.Assign) or made is None or used is None:
+        return False
+    own = set().union(*(targets_of(one, tree) for one in tree.statements_in(loop)))
+    own |= tree.paths_in(loop.target) if isinstance(loop, cst.For) else set()
+    around = {made, *tree.enclosing(made)}
+    before = [call for call in calls_in(part.value) if call in around or made in set(tree.enclosing(call))]
+    codes = {tree.code(call) for call in before if _is_of_network(call, tree) and not tree.paths_in(call) & own}
+    read = tree.paths_in(used)
+    again = (one for one in tree.statements_in(loop) if any(tree.code(call) in codes for call in calls_in(one)))
+    compared = any(tree.code(call) in codes for call in calls_in(used)) and bool(read & targets_of(kept, tree))
+    return compared or any(targets_of(one, tree) & read for one in again)
+
+
+def refreshing(kept: Statement, made: Statement | None, loop: Statement, tree: Tree) -> list[Statement]:
+    """The places at which a value is computed that each run of a *loop* begins with, if one is behind that loop.
+
+    ``proto = net(x)``, and again behind the inner loop; or the calls of the method that sets ``self.proto``.
+    """
+    function, inside = tree.function_of(loop), set(tree.statements_in(loop))
+    targets = targets_of(kept, tree) if tree.function_of(kept) is function else set()
+    code = tree.own_code(made) if made is not None and tree.function_of(made) is function else ""
+    places: list[Statement] = [
+        one
+        for one in tree.statements_in(function)
+        if one not in inside and isinstance(one, cst.SimpleStatementLine)
+        if (targets & targets_of(one, tree) and _calls(one)) or (code and tree.own_code(one) == code)
+    ]
+    around = set(tree.loops_around(loop))
+    behind = [one for one in places if around & set(tree.loops_around(one)) and tree.line_of(one) > tree.line_of(loop)]
+    return places if behind else []
+
+
+def _is_of_network(call: cst.Call, tree: Tree) -> bool:
+    """Whether a call may be that of a network, with something for its input."""
+    return not tree.is_of_torch(call.func) and any(tree.paths_in(argument) for argument in call.args)
 
 
 def built_on(run: list[Statement], loop: Statement, tree: Tree) -> list[Statement]:

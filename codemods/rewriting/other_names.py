@@ -27,15 +27,19 @@ def targets_for(changed: Place, tree: Tree) -> list[Place] | None:
     again = _is_read_behind(changed, statement, around, tree)
     if isinstance(around, cst.For) and _has(around.target, changed, tree):
         return [changed] if again else None
-    given = [
-        value
+    pairs = [
+        list(pairs_of(target.target, part.value))
         for one in tree.statements_in(function)
         if isinstance(part := only_part(one), cst.Assign) and one is not statement
         for target in part.targets
-        for name, value in pairs_of(target.target, part.value)
-        if tree.code(name) == changed.value
     ]
-    aliases = [value for value in given if isinstance(value, Place)]
+    given = [(value, some) for some in pairs for name, value in some if tree.code(name) == changed.value]
+    # `a, b = b, a`: what `a` stands for then is another tensor.
+    aliases = [
+        value
+        for value, some in given
+        if isinstance(value, Place) and tree.code(value) not in {tree.code(name) for name, _ in some}
+    ]
     handed_in = isinstance(function, cst.FunctionDef) and not given and _has(function.params, changed, tree)
     if handed_in or len(given) > 1:
         return [changed] if again or not (handed_in or aliases) else None

@@ -51,6 +51,10 @@ class Replacement:
         """Whether it takes no line away."""
         return self.start == self.stop
 
+    def overlaps(self, other: Replacement) -> bool:
+        """Whether both replace a line, or one inserts between lines that the other replaces."""
+        return self.path == other.path and self.start < other.stop and other.start < self.stop
+
 
 @dataclass(frozen=True)
 class Patch:

@@ -70,6 +70,8 @@ class ClearStore(Codemod):
             yield from _filled_twice(fact, failed, tree)
         if fact.kept is None or not fact.inside or failed is None or not tree.block_of(failed):
             return
+        if _is_sent_before(fact, tree):
+            return
         # The value kept last may be a copy of the store: a list that a comprehension makes of it.
         for span in dict.fromkeys((fact.kept, *(carrier.statement for carrier in reversed(fact.carriers)))):
             kept = tree.statement(span)
@@ -98,6 +100,16 @@ class ClearStore(Codemod):
             if isinstance(whole, cst.Attribute):
                 for adding, holder in holders_of(whole.attr.value, tree):
                     yield from _after_the_pass(holder, "{}.clear()", adding, failed, fact, tree)
+
+
+def _is_sent_before(fact: StaleGraph | Overwritten, tree: Tree) -> bool:
+    """Whether an item is sent back by itself before it is stored: a record of what was, and not of what is to come."""
+    kept = tree.statement(fact.kept)
+    first = fact.freed if isinstance(fact, StaleGraph) else fact.retained
+    if kept is None or first is None or first == fact.failed:
+        return False
+    block, sent = tree.block_of(kept), tree.statement_of(tree.expression(first))
+    return kept in block and sent in block and block.index(sent) < block.index(kept)
 
 
 def _emptying(store: cst.BaseExpression, tree: Tree) -> str:

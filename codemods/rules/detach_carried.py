@@ -11,6 +11,7 @@ import libcst as cst
 from autofix.codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
+from autofix.codemods.rewriting.averages import is_average
 from autofix.codemods.rewriting.detach_parts import detached_in_part
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code, whole_code
 from autofix.codemods.rewriting.edit import Edit
@@ -75,6 +76,7 @@ class DetachCarried(Codemod):
         for value in _forgotten_in(loop, {carrier.name for carrier in fact.carriers}, tree) if loop is not None else ():
             patch = Edit(tree).change(value, detach).patch()
             yield Candidate(patch, f"detach `{tree.code(value)}` as well")
+        yield from _averages(fact, carriers, tree)
         yield from self._detach_written(fact, tree, carriers)
         if named and not named[-1].whole:
             yield from self._detach_by_statement(fact, tree, named[-1])
@@ -304,6 +306,19 @@ class DetachCarried(Codemod):
                 yield last, True, "after the backward"
 
 
+def _averages(fact: StaleGraph | Overwritten, carriers: list[Carrier], tree: Tree) -> Iterator[Candidate]:
+    """``mean = 0.9 * mean + 0.1 * new`` behind a pass is a statistic for the next one, with the new part of it."""
+    kept, sent = tree.statement(fact.kept), tree.statement_of(tree.expression(fact.failed))
+    block = tree.block_of(sent) if sent is not None else []
+    if kept not in block or sent not in block or block.index(kept) < block.index(sent):
+        return
+    for carrier in carriers:
+        value = tree.expression(carrier.expression)
+        if carrier.form is Form.TENSOR and value is not None and is_average(value, carrier.name, tree):
+            patch = Edit(tree).change(value, detach).patch()
+            yield Candidate(patch, f"keep the moving average `{carrier.name}` without the graph", Keeps.PARAMETERS)
+
+
 def _adds(kept: Statement, carrier: Carrier) -> bool:
     """Whether a statement adds an item to the container that the carrier is called after: the form is the item's."""
     part = only_part(kept)
@@ -440,10 +455,16 @@ def _own_method(name: str, kept: Statement, tree: Tree) -> str:
     """A call of the method by which the object that has the state detaches it, where it has one: ``net.detach()``."""
     attribute = name.rpartition(".")[2]
     for call, body in _own_calls(name, kept, tree):
-        if any(_sets(f"self.{attribute}", statement, tree) for statement in body):
+        if any(_renews(f"self.{attribute}", statement, tree) for statement in body):
             if all(cuts_graph(one) and tree.own_code(one).startswith("self.") for one in body):
                 return call
     return ""
+
+
+def _renews(path: str, statement: Statement, tree: Tree) -> bool:
+    """Whether a statement sets *path* to what is computed of itself, or changes it by a method of it."""
+    value = tree.given(statement, path)
+    return _sets(path, statement, tree) and (value is None or path in tree.paths_in(value))
 
 
 def _sets(path: str, statement: Statement, tree: Tree) -> bool:

@@ -14,12 +14,16 @@ from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.computations import (
     built_on,
     chain,
+    compared_with_new,
     computation,
+    draws_in,
     feeds_itself,
     goes_on,
     is_guardable,
     is_needed_before,
+    only_draws,
     parted,
+    refreshing,
     targets_of,
     without_data,
 )
@@ -77,21 +81,12 @@ class GuardFeatures(Codemod):
         return first_of_run(place, tree, edited.changed - edited.released) if begins else place
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
-        if isinstance(fact, Overwritten):  # by the step of the first of the iterations that share it
-            failed = tree.expression(fact.failed)
-            if (
-                fact.by_step
-                and failed is not None
-                and any(relates_to_old(one, tree) for one in tree.loops_running(failed))
-            ):
-                yield from self._rolled_out(fact, tree)
+        if isinstance(fact, Overwritten):
+            yield from self._overwritten(fact, tree)
             return
         assert isinstance(fact, StaleGraph)
-        if fact.loop is None and fact.freed == fact.failed and next(one_call(fact, tree), None) is None:
-            # A closure that its optimizer calls several times.
-            kept = tree.statement(fact.kept)
-            if kept is not None and fact.name:
-                yield from self._again(fact, kept, tree, fact.name)
+        if fact.loop is None:
+            yield from self._in_a_closure(fact, tree)
         if fact.loop is not None and fact.inside:
             yield from self._handed_out(fact, tree)
         if fact.loop is None or fact.inside:
@@ -127,6 +122,11 @@ class GuardFeatures(Codemod):
             patch = Edit(tree).change(old, detach).patch()
             yield Candidate(patch, _as_before(tree.code(old).strip()), Keeps.RATIO)
         of_rollout = relates_to_old(loop, tree)
+        compared, places = _as_targets(fact, kept, loop, tree)
+        if compared or places:
+            yield from self._anchor(fact, places, tree, name)
+        if compared and not of_rollout:
+            return
         if of_rollout:
             yield from self._as_data(fact, tree)
             yield from self._rolled_out(fact, tree)
@@ -147,6 +147,18 @@ class GuardFeatures(Codemod):
         yield from self._again(fact, kept, tree, name)
         yield from self._as_it_was(fact, tree)
         yield from self._collected(fact, tree)
+
+    def _in_a_closure(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """What a closure reads that its optimizer calls several times."""
+        kept = tree.statement(fact.kept)
+        if fact.freed == fact.failed and next(one_call(fact, tree), None) is None and kept is not None and fact.name:
+            yield from self._again(fact, kept, tree, fact.name)
+
+    def _overwritten(self, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+        """What the step of the first of the iterations that share a value has changed."""
+        failed = tree.expression(fact.failed) if fact.by_step else None
+        if failed is not None and any(relates_to_old(one, tree) for one in tree.loops_running(failed)):
+            yield from self._rolled_out(fact, tree)
 
     def _handed_out(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Candidates that compute a generator's value, made once before the loop that yields, anew for each item."""
@@ -185,6 +197,23 @@ class GuardFeatures(Codemod):
             if carrier.statement == fact.kept and carrier.form is Form.TENSOR and isinstance(made, cst.Call):
                 patch = Edit(tree).change(made, detach).patch()
                 yield Candidate(patch, _as_before(name), Keeps.RATIO)
+
+    def _anchor(self, fact: StaleGraph, places: list[Statement], tree: Tree, name: str) -> Iterator[Candidate]:
+        """``old = net(x)`` is a target, at all the *places* where it is computed."""
+        values = [part.value for one in places if isinstance(part := only_part(one), cst.Assign)]
+        if len(values) > 1:
+            edit = Edit(tree)
+            for value in values:
+                edit.change(value, detach)
+            yield Candidate(edit.patch(), _as_before(name), Keeps.PARAMETERS)
+        kept = [one for one in fact.carriers if one.statement == fact.kept and one.form is Form.TENSOR]
+        parts = [made for one in kept if (made := tree.expression(one.expression)) is not None]
+        for made in parts:
+            for some in dict.fromkeys(((made, *_attributes_beside(made, tree)), (made,))):
+                edit = Edit(tree)
+                for one in some:
+                    edit.change(one, detach)
+                yield Candidate(edit.patch(), _as_before(name), Keeps.PARAMETERS)
 
     def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Candidates that detach the data behind advantages and returns where the rollout collects or computes it."""
@@ -260,12 +289,15 @@ class GuardFeatures(Codemod):
         body = tree.body_of(loop)
         if not body or tree.function_of(loop) is not tree.function_of(run[0]) or _defines(run):
             return
+        if tree.line_of(run[0]) > tree.line_of(loop):
+            return  # what comes behind a loop, for the next time that it is run, is no work of its iterations
         built = built_on(run, loop, tree)
         for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
             if feeds_itself(moved, tree) or goes_on(moved, loop, tree) or is_needed_before(moved, loop, tree):
                 continue
-            yield _moved(moved, body[0], name, tree)
-        if not feeds_itself(run, tree) and not goes_on(run, loop, tree):
+            if len(draws_in(moved, tree)) < 2 and not any(only_draws(one, tree) for one in moved):
+                yield _moved(moved, body[0], name, tree)
+        if not feeds_itself(run, tree) and not goes_on(run, loop, tree) and not draws_in(run, tree):
             yield _copied(run, body[0], name, tree)
 
     def _move_all(self, fact: StaleGraph, run: list[Statement], loop: Statement, tree: Tree) -> Iterator[Candidate]:
@@ -318,6 +350,28 @@ class GuardFeatures(Codemod):
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=tree.row_of(kept))
 
 
+def _attributes_beside(value: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:
+    """For an attribute among the arguments of a call, those of the same object: ``q.loc`` beside ``q.scale``."""
+    call = tree.parent_of(tree.parent_of(value) or value)
+    if isinstance(value, cst.Attribute) and isinstance(call, cst.Call):
+        for argument in call.args:
+            other = argument.value
+            if other is not value and isinstance(other, cst.Attribute) and other.value.deep_equals(value.value):
+                yield other
+
+
+def _as_targets(fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree) -> tuple[bool, list[Statement]]:
+    """Whether each iteration compares its own ``net(x)`` with ``old = net(x)``, and the places if there are several.
+
+    Before the loop, and again behind it: then the author says how long it stays as it is.
+    """
+    if fact.outer is None:
+        return False, []
+    made, used = tree.expression(fact.outer.made), tree.expression(fact.outer.used)
+    compared = fact.target or compared_with_new(kept, made, used, loop, tree)
+    return compared, refreshing(kept, tree.statement_of(made), loop, tree)
+
+
 def _defines(run: list[Statement]) -> bool:
     """Whether one of the statements is a function's: what its decorator keeps is a matter of the decorator."""
     return any(isinstance(one, cst.FunctionDef) for one in run)
@@ -337,8 +391,14 @@ def _moved(moved: list[Statement], first: Statement, name: str, tree: Tree) -> C
     """*moved* go before the first statement of the loop's body."""
     edit = Edit(tree)
     codes: list[str] = []
+    draws = draws_in(moved, tree)
     for statement in moved:
         code, stays = parted(statement, tree)
+        drawn = next((call for call in draws if tree.statement_of(call) is statement), None)
+        if drawn is not None:  # once, as before
+            noise = tree.fresh_name("noise", "drawn", "random_input")
+            stays = f"{noise} = {tree.code(drawn)}"
+            code = tree.own_code(cst.ensure_type(statement.deep_replace(drawn, cst.Name(noise)), type(statement)))
         if stays:
             edit.change(statement, lambda node, stays=stays: _spelled(node, stays))  # type: ignore[misc]
         else:

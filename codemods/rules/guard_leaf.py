@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, LeafChanged
+from autofix.codemods.facts import Fact, LeafChanged, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import Statement
@@ -20,11 +20,13 @@ class GuardLeaf(Codemod):
 
     Error:
         RuntimeError: a leaf Variable that requires grad is being used in an in-place operation. Or: a view of a leaf
-        Variable that requires grad is being used in an in-place operation.
+        Variable that requires grad is being used in an in-place operation. Where the parameter is frozen: Trying to
+        backward through the graph a second time.
 
     Cause:
         An update by hand (``w -= lr * w.grad``), an initialisation, a clamp or a moving average writes into a tensor
-        that collects gradients. Autograd cannot record that a leaf was overwritten.
+        that collects gradients. Autograd cannot record that a leaf was overwritten. What it does record is the change
+        of a frozen parameter by one that is not: a teacher that follows its student gets a graph of all updates so far.
 
     Fix:
         The update is no part of the computation: it goes under ``with torch.no_grad():``.
@@ -38,9 +40,13 @@ class GuardLeaf(Codemod):
 
     code = "AF301"
     name = "leaf-changed"
-    answers = (LeafChanged,)
+    answers = (LeafChanged, StaleGraph)
+    rank = 8
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        if isinstance(fact, StaleGraph):
+            yield from _of_frozen(fact, tree)
+            return
         assert isinstance(fact, LeafChanged)
         statement = tree.statement_of(tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign))
         if statement is None or not tree.block_of(statement):
@@ -52,6 +58,15 @@ class GuardLeaf(Codemod):
             return
         for run in (*_loops_around(statement, tree), [statement]):
             yield Candidate(guarded(tree, run), "update parameters under no_grad")
+
+
+def _of_frozen(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """The update by which frozen parameters get a graph: ``teacher.mul_(m).add_(student, alpha=1 - m)``."""
+    statement = tree.statement_of(tree.expression(fact.made) or tree.node(fact.made, cst.AugAssign))
+    if not fact.thawed or statement is None or not tree.block_of(statement):
+        return
+    for run in (*_loops_around(statement, tree), [statement]):
+        yield Candidate(guarded(tree, run), "update frozen parameters under no_grad", Keeps.PARAMETERS)
 
 
 def _computes(statement: Statement, tree: Tree) -> bool:

@@ -28,6 +28,7 @@ from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.assign_out import result_assigned
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by
+from autofix.codemods.rules.whole_writes import is_collected, whole_write
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
     cst.AddAssign: cst.Add,
@@ -110,7 +111,16 @@ class OutOfPlace(Codemod):
         alone = call is not None and isinstance(tree.parent_of(call), cst.Expr)
         if fact.constructed is not None and not alone:  # who reads the result does not mean the input to change
             yield from _told_otherwise(fact.constructed, tree)
+        if is_collected(_root_of(call or node, tree), tree):
+            for anew in (
+                _as_a_new_tensor(fact.changed, tree),
+                _whole_assigned(call, tree),
+                _into_a_clone(fact.changed, tree),
+            ):
+                yield from (replace(candidate, keeps=Keeps.APART) for candidate in anew)
+            return
         yield from _as_a_new_tensor(fact.changed, tree)
+        yield from _whole_assigned(call, tree)
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)
         yield from _into_a_clone(fact.changed, tree)
@@ -191,6 +201,17 @@ def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
         else:
             yield from _without_underscore(call, tree)
         yield from result_assigned(changed, tree)
+
+
+def _whole_assigned(changed: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
+    """``h[:] = cell(x, h)`` becomes ``h = cell(x, h)``."""
+    statement = tree.statement_of(changed)
+    written = whole_write(statement, tree)
+    given = targets_for(written[0], tree) if written is not None else None
+    if written is not None and given is not None and statement is not None:
+        targets, value = [cst.AssignTarget(one) for one in given], written[1]
+        edit = Edit(tree).change(only_part(statement) or statement, lambda _: cst.Assign(targets=targets, value=value))
+        yield Candidate(edit.patch(), f"assign a new tensor to `{tree.code(written[0])}`", Keeps.PARAMETERS)
 
 
 def _is_read_by_items_only(node: cst.AugAssign, tree: Tree) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
@@ -10,7 +10,7 @@ from autofix.codemods.facts import Fact, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, only_part
-from autofix.codemods.rewriting.roles import empties_gradients, uses_gradients
+from autofix.codemods.rewriting.roles import empties_gradients, steps, uses_gradients
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
@@ -27,7 +27,9 @@ class PassAfterLoop(Codemod):
         often as there are parts after it.
 
     Fix:
-        The backward comes out of the loop, where the sum is complete and the optimizer steps.
+        The backward comes out of the loop, where the sum is complete and the optimizer steps. An update that stands in
+        the loop as a whole, ``zero_grad``, ``backward`` and ``step``, comes out with it where the loop runs several
+        times: detached terms would leave each part to learn by itself alone.
 
     When it is not what you want:
         Where memory is short, call backward on each part's own loss in the loop: gradients accumulate.
@@ -45,40 +47,101 @@ class PassAfterLoop(Codemod):
         assert isinstance(fact, StaleGraph)
         call = tree.expression(fact.failed)
         sent = tree.statement_of(call)
-        loop = tree.statement(fact.loop) if fact.inside and fact.together else None
+        loop = tree.statement(fact.loop) if fact.inside else None
         if fact.freed != fact.failed or not isinstance(loop, (cst.For, cst.While)) or sent not in tree.body_of(loop):
             return
         if not isinstance(call, cst.Call) or call.args or not isinstance(call.func, cst.Attribute):
             return
-        if not isinstance(only_part(sent), cst.Expr) or loop.orelse is not None or not tree.block_of(loop):
+        if loop.orelse is not None or not tree.block_of(loop):
             return
         body = tree.body_of(loop)
-        rest = [one for one in body if one is not sent]
-        if len(rest) == 0 or any(uses_gradients(one, tree) or empties_gradients(one) for one in rest):
+        update = [sent] if fact.together else _whole_update(fact, loop, tree)
+        rest = [one for one in body if one not in update]
+        if not update or not rest or any(uses_gradients(one, tree) or empties_gradients(one) for one in rest):
             return
         root = tree.code(call.func.value)
         made = [one for one in body[: body.index(sent)] if _gives(one, root, tree)]
         kept = tree.statement(fact.kept)
-        if kept not in body or not made or not (made == [kept] or fact.repeats or _reads_total(made[-1], fact, tree)):
+        if kept not in body or not _is_sum(made, kept, fact, tree):
             return
-        moved = [sent]
-        value = tree.given(made[-1], root)
-        anew = value is not None and root not in tree.paths_in(value)  # from a list, say, that has all losses
-        if made[-1] is not kept and anew and not any(root in tree.paths_in(one) for one in rest if one is not made[-1]):
-            moved.insert(0, made[-1])
-        for run in (moved, [sent]) if len(moved) > 1 else ([sent],):
+        if not all(_only_calls(one, _UPDATES) for one in update):
+            return
+        moved = update
+        if made and made[-1] is not kept and _may_leave(made[-1], root, rest, tree):
+            moved = [made[-1], *update]
+        remedy = "call backward once, after the loop that adds up the losses"
+        for run in (moved, update) if moved is not update else (update,):
             edit = Edit(tree).insert_after(loop, *(tree.own_code(one) for one in run))
             for one in run:
                 edit.remove(one)
-            yield Candidate(
-                edit.patch(), "call backward once, after the loop that adds up the losses", Keeps.PARAMETERS
-            )
+            yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS if fact.together else Keeps.GATHERED)
+
+
+_UPDATES = frozenset("backward zero_grad step clip_grad_norm_ clip_grad_norm clip_grad_value_".split())
+
+
+def _is_sum(made: list[Statement], kept: Statement | None, fact: StaleGraph, tree: Tree) -> bool:
+    """Whether a loss that the statements *made* give is the sum so far; *kept* carries what the pass meets again.
+
+    No statement gives one that is computed where it is sent back: ``sum(losses).backward()``.
+    """
+    if not fact.together and kept in made:
+        return False
+    return fact.repeats or (bool(made) and (made == [kept] or _reads_total(made[-1], fact, tree)))
+
+
+def _whole_update(fact: StaleGraph, loop: Statement, tree: Tree) -> list[Statement]:
+    """The statements by which a loop empties gradients, sends back and steps, in their order; none for another loop.
+
+    Nor for a loop that runs once: behind it, the optimizer would make a single step.
+    """
+    if not _is_of_sequence(fact, tree) or not any(around is not loop for around in tree.loops_running(loop)):
+        return []
+    found = [one for one in tree.body_of(loop) if _only_calls(one, _UPDATES)]
+    is_whole = any(map(empties_gradients, found)) and any(steps(one, tree) for one in found)
+    return found if is_whole else []
+
+
+def _is_of_sequence(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether a loop goes through the steps of a sequence, with a state, and each pass is of all steps so far.
+
+    Without a state, or where a loader hands out the batches, each of them may be meant to be learnt by itself.
+    """
+    part = only_part(tree.statement(fact.kept))
+    targets = [one.target for one in part.targets] if isinstance(part, cst.Assign) else []
+    holds_state = bool(targets) and not any(isinstance(target, cst.Subscript) for target in targets)
+    return fact.repeats and not fact.served and holds_state
+
+
+def _may_leave(made: Statement, root: str, rest: list[Statement], tree: Tree) -> bool:
+    """Whether the loss is made anew, from a list, say, that has all losses, and of what the loop leaves as it is then.
+
+    It stays where another statement of the loop reads it.
+    """
+    value = tree.given(made, root)
+    read = tree.paths_in(value) if value is not None else {root}
+    behind = rest[rest.index(made) + 1 :]
+    if root in read or any(root in tree.paths_in(one) for one in rest if one is not made):
+        return False
+    return not any(tree.given(one, name) or _adds_to(one, name, tree) for one in behind for name in read)
+
+
+def _only_calls(statement: Statement, names: Collection[str]) -> bool:
+    """Whether a line does nothing but call functions with one of these *names*, one after the other."""
+    parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    calls = [part.value for part in parts if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call)]
+    functions = [call.func.attr if isinstance(call.func, cst.Attribute) else call.func for call in calls]
+    called = {one.value for one in functions if isinstance(one, cst.Name)}
+    return 0 < len(parts) == len(functions) and called <= set(names)
 
 
 def _gives(statement: Statement, name: str, tree: Tree) -> bool:
+    return _adds_to(statement, name, tree) or tree.given(statement, name) is not None
+
+
+def _adds_to(statement: Statement, name: str, tree: Tree) -> bool:
     part = only_part(statement)
-    adds = isinstance(part, cst.AugAssign) and tree.code(part.target) == name
-    return adds or tree.given(statement, name) is not None
+    return isinstance(part, cst.AugAssign) and tree.code(part.target) == name
 
 
 def _reads_total(statement: Statement, fact: StaleGraph, tree: Tree) -> bool:

@@ -62,7 +62,10 @@ class ReduceLoss(Codemod):
         returned = only_part(tree.statement_of(made)) if assigned is not None else None
         name = tree.code(root)
         value = assigned or _given_last(root, failed, tree) or root
-        how = "sum" if _is_weighted_mean(value, tree) else "mean"
+        dims = {_dim_of(one, tree) for one in _softmaxes_in(value, tree)}
+        if dims and dims != {"0"}:
+            return  # along which dimension the weights make one is not known
+        how = "sum" if dims or _is_weighted_mean(value, tree) else "mean"
         remedy = f"take the {how} of `{name}` over its elements"
         if (
             isinstance(returned, cst.Return)
@@ -105,6 +108,31 @@ def _is_weighted_mean(value: cst.BaseExpression, tree: Tree) -> bool:
     factors = isinstance(value.operator, cst.Multiply | cst.Divide)
     parts = (value.left, value.right) if isinstance(value.operator, cst.Multiply) else (value.left,)
     return factors and any(_is_weighted_mean(part, tree) for part in parts)
+
+
+def _softmaxes_in(value: cst.BaseExpression, tree: Tree) -> Iterator[cst.Call]:
+    """The calls of ``softmax`` that make factors of a loss: weights, which sum up to one."""
+    if isinstance(value, cst.Name):
+        given = only_value(value.value, tree.function_of(value), tree)
+        if isinstance(given, cst.BinaryOperation):
+            yield from _softmaxes_in(given, tree)
+    if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Multiply):
+        for part in (value.left, value.right):
+            made = only_value(part.value, tree.function_of(part), tree) if isinstance(part, cst.Name) else part
+            while isinstance(made, cst.Call) and tree.called(made) == "detach" and isinstance(made.func, cst.Attribute):
+                made = made.func.value
+            if isinstance(made, cst.Call) and tree.called(made) == "softmax":
+                yield made
+            else:
+                yield from _softmaxes_in(part, tree)
+
+
+def _dim_of(call: cst.Call, tree: Tree) -> str:
+    """The dimension that a ``softmax`` is told, as it is written."""
+    named = [one.value for one in call.args if one.keyword is not None and one.keyword.value == "dim"]
+    places = [one.value for one in call.args if one.keyword is None][tree.is_of_torch(call.func) :]
+    found = [*named, *places]
+    return tree.code(found[0]) if found else ""
 
 
 def _divides_by_sum(value: cst.BinaryOperation, tree: Tree) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from autofix.codemods.proof import Keeps
 from autofix.execution.record import RunRecord
 
 
@@ -84,6 +85,19 @@ def comes_to_its_end(after: RunRecord) -> Point:
 def not_deterministic(one: Point) -> Point:
     detail = "the original does not repeat itself with the same seed, so that the runs cannot be compared"
     return replace(one, verdict=Verdict.NOT_PROVED, detail=detail)
+
+
+_NOTHING_ALIKE = {
+    Keeps.APART: "the original collects one tensor several times, so that its losses are of other values",
+    Keeps.GATHERED: "the original steps by parts of the loss, so that it has no step to compare with",
+}
+"""Why a patch with one of these promises has no losses and gradients that the original has."""
+
+
+def nothing_alike(one: Point, promises: Collection[Keeps]) -> Point:
+    """Point 3 or 5, which stays open where the original shows nothing that the patched script can be compared with."""
+    detail = next((why for promise, why in _NOTHING_ALIKE.items() if promise in promises), "")
+    return replace(one, verdict=Verdict.NOT_PROVED, detail=detail) if detail else one
 
 
 def matching(before: RunRecord, after: RunRecord) -> dict[int, int]:

@@ -146,6 +146,15 @@ def _clear(interp: Interpreter, call: Call, receiver: Sequence | Mapping, /) -> 
     receiver.more = False
 
 
+@of_sequence("__init__")
+def _begin_anew(interp: Interpreter, call: Call, receiver: Sequence, items: Value = None, /, *_: Value) -> None:
+    """``losses.__init__()`` empties a list, a set or a deque; a dictionary would keep its items."""
+    receiver.items.clear()
+    receiver.more = False
+    if items is not None:
+        _extend(interp, call, receiver, items)
+
+
 @of_sequence("copy")
 def _copy(interp: Interpreter, call: Call, receiver: Sequence, /) -> Value:
     return copy_of(interp, receiver, receiver.kind, call.node)

@@ -6,10 +6,10 @@ import ast
 import itertools
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import class_lookup, constants
-from autofix.codemods.interpreter.comprehensions import accumulated
 from autofix.codemods.interpreter.generators import Exhausted, Generator
 from autofix.codemods.interpreter.library.iterators import range_
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
@@ -22,8 +22,23 @@ if TYPE_CHECKING:
 
 
 @model("itertools.accumulate")
-def _accumulate(interp: Interpreter, call: Call, iterable: Value, function: Value, *, initial: Value = None) -> Value:
-    return accumulated(interp, function, iterable, [initial] if initial is not None else [], call.node)
+def _accumulate(
+    interp: Interpreter, call: Call, iterable: Value, function: Value = None, *, initial: Value = None
+) -> Value:
+    """The intermediate results, each computed when it is asked for: the code that asks may have made a step before."""
+    if function is None:
+        return DECLINED
+    items, before = stream(interp, iterable, call.node), int(initial is not None)
+    known: dict[int, Value] = {0: initial} if before else {}
+
+    def at(number: int, exact: bool) -> Value:
+        if number not in known:
+            item = items.at(number - before, exact)
+            known[number] = interp.call(function, [known[max(known)], item], {}, call.node) if known else item
+        return known[number]
+
+    count, limit = (None if one is None else one + before for one in (items.count, items.limit))
+    return LazyStream(replace(items, count=count, at=at, limit=limit))
 
 
 @model("itertools.count")
@@ -45,6 +60,20 @@ def _cycle(interp: Interpreter, call: Call, iterable: Value, /) -> Value:
 @model("itertools.islice")
 def _islice(interp: Interpreter, call: Call, iterable: Value, /, *_: Value) -> Value:
     return iterable
+
+
+@model("itertools.takewhile")
+def _take_while(interp: Interpreter, call: Call, wanted: Value, iterable: Value, /) -> Value:
+    """The items up to the first that is not wanted, each asked for when its turn has come."""
+    items = stream(interp, iterable, call.node)
+
+    def at(number: int, exact: bool) -> Value:
+        item = items.at(number, exact)
+        if interp.call(wanted, [item], {}, call.node) is False:
+            raise Exhausted
+        return item
+
+    return LazyStream(replace(items, at=at, lazy=True))
 
 
 @model("itertools.pairwise")

@@ -72,7 +72,10 @@ def call_module_method(
 
 @of_module("parameters")
 def _parameters_of(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
-    return _parameters(interp, module)
+    found = Sequence("list", [Binding(one.tensor) for one in _parameters(interp, call, module, by_number=True)])
+    if not found.items:
+        interp.without_known_parameters[interp.identity(found)] = module
+    return found
 
 
 @of_module("named_parameters")
@@ -80,22 +83,26 @@ def _named_parameters(
     interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value
 ) -> Value:
     pairs = []
-    for slot in _parameters(interp, module).items:
-        unknown = interp.fresh_symbol("name")
-        interp.named[unknown.key] = module
-        pairs.append(Binding(Sequence("tuple", [Binding(unknown), slot])))
+    for name, tensor in _parameters(interp, call, module):
+        called: Value = name
+        if called is None:
+            called = interp.fresh_symbol("name")
+            interp.named[called.key] = module
+        pairs.append(module_tree.pair(called, tensor))
     return Sequence("list", pairs)
 
 
-def _parameters(interp: Interpreter, module: TorchModule | Instance) -> Sequence:
-    """The parameters as tensors, one for each leaf."""
-    slots = []
-    for leaf in dict.fromkeys(interp.leaves_of(module)):
-        slots.append(Binding(TensorRef(TensorImpl(node=leaf.node, storage=leaf.storage, leaf=leaf))))
-    found = Sequence("list", slots)
-    if not slots:
-        interp.without_known_parameters[interp.identity(found)] = module
-    return found
+def _parameters(
+    interp: Interpreter, call: Call, module: TorchModule | Instance, *, by_number: bool = False
+) -> list[module_tree.Parameter]:
+    """The parameters as tensors: one for each leaf, without a name, where the program takes all of them alike."""
+    leaves = list(dict.fromkeys(interp.leaves_of(module)))
+    if call.node in interp.source.once(module_tree.taken_one_by_one):
+        found = module_tree.parameters(interp, module, call.node)
+        if not by_number or all(one.name is not None for one in found):
+            return found
+        return [module_tree.one_of(leaf) for leaf in leaves]  # nobody knows their numbers
+    return [module_tree.Parameter(None, TensorRef(TensorImpl(leaf.node, leaf.storage, leaf=leaf))) for leaf in leaves]
 
 
 @of_module("children")
@@ -243,6 +250,8 @@ def _register_buffer(
     **__: Value,
 ) -> Value:
     if not isinstance(name, str):
+        if isinstance(module, TorchModule) and module.leaf is not None:  # a layer's own names: they were parameters
+            cuts.freeze(interp, module.leaf, False, call.node)
         return DECLINED
     node = call.node
     owner = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else node

@@ -55,6 +55,23 @@ def _initialised(interp: Interpreter, call: Call, tensor: Value = None, *_: Valu
     return tensor
 
 
+_CONVERT = "torch.nn.utils.convert_parameters"
+
+
+@model("torch.nn.utils.parameters_to_vector", f"{_CONVERT}.parameters_to_vector")
+def _vector(interp: Interpreter, call: Call, parameters: Value, /) -> Value:
+    """All parameters in one vector, which has their graph: ``torch.cat`` of their views."""
+    leaves = list(interp.leaves_of(parameters))
+    if not leaves and not any(interp.tensors(parameters)):
+        return interp.opaque(call.name, [parameters], call.node)
+    return interp.operation("cat", [parameters], call.node, leaves=leaves)
+
+
+@model("torch.nn.utils.vector_to_parameters", f"{_CONVERT}.vector_to_parameters")
+def _from_vector(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
+    """The parameters get other data, each by its ``data``: nothing that was saved is changed."""
+
+
 @model("torch.nn.utils.*")
 def _utility(interp: Interpreter, call: Call, value: Value = None, *_: Value, **__: Value) -> Value:
     return interp.fresh_symbol(call.last) if "clip" in call.last else value

@@ -16,6 +16,7 @@ from autofix.codemods.interpreter.unknown_calls import PARALLEL
 from autofix.codemods.interpreter.values import (
     Bound,
     Class,
+    Distribution,
     Function,
     Instance,
     Mapping,
@@ -51,6 +52,8 @@ def _type_of(value: Value) -> Value:
         return Name("torch.Tensor" if value.cell.leaf is None else TENSOR_OR_PARAMETER)
     if isinstance(value, Sequence) and value.kind in ("list", "tuple", "set"):
         return Name(f"builtins.{value.kind}")
+    if isinstance(value, Distribution):
+        return Name(f"torch.distributions.{value.name}")
     if isinstance(value, (bool, int, float, str)):
         return Name(f"builtins.{type(value).__name__}")
     return value.cls if isinstance(value, (Instance, TorchModule)) else None
@@ -82,6 +85,8 @@ def _is_wrapped(interp: Interpreter, value: Value) -> bool:
 
 
 def _is_instance(value: Value, option: Value) -> bool | None:
+    if isinstance(value, Distribution):
+        return True if isinstance(option, Name) and option.path.rpartition(".")[2] == value.name else None
     if isinstance(value, Symbol) and isinstance(option, Name) and attributes.is_number(value.key):
         return False if option.path.rpartition(".")[2] in ("Tensor", "Variable", "Parameter") else None
     if isinstance(value, Symbol) or not isinstance(option, (Name, Class)):

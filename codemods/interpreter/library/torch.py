@@ -15,6 +15,7 @@ from autofix.codemods.interpreter.values import (
     Binding,
     Function,
     Method,
+    SavedTensorHooks,
     Sequence,
     Symbol,
     TensorImpl,
@@ -31,6 +32,9 @@ _CREATED = catalogue.makers() | frozenset(
 )
 
 _COPIES = frozenset("tensor as_tensor from_numpy Tensor FloatTensor DoubleTensor HalfTensor".split())
+
+_PACKERS = ("saved_tensors_hooks", "save_on_cpu", "allow_mutation_on_saved_tensors")
+"""Context managers under which PyTorch does not ask whether what it saved was changed."""
 
 _MISSING = object()
 """The value of an argument that was not given."""
@@ -49,6 +53,11 @@ def _grad_mode(interp: Interpreter, call: Call, *args: Value, **keywords: Value)
     if call.last == "set_grad_enabled":
         interp.set_grad(mode.enabled is not False, interp.site(call.node))
     return mode
+
+
+@model(*(f"torch.autograd.graph.{manager}" for manager in _PACKERS))
+def _packed(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
+    return SavedTensorHooks()
 
 
 @model("torch.*.is_grad_enabled")
@@ -183,13 +192,16 @@ def _variable(interp: Interpreter, call: Call, *args: Value, **keywords: Value) 
 
 
 @model(*(f"torch.{name}" for name in _CREATED), "torch.jit.load", "torch.hub.load", "torch.export.load")
-@model(*(f"torch.sparse.{name}" for name in _CREATED if name.endswith("Tensor")))
+@model(*(f"torch.{kind}.{name}" for kind in ("sparse", "cuda") for name in _CREATED if name.endswith("Tensor")))
 def _create(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
     filled = keywords.get("out")
     if isinstance(filled, TensorRef):  # `torch.randn(8, out=noise)`
         interp.change(filled, call.node)
         return filled
-    return _created(interp, call.last, list(args), keywords, call.node)
+    made = _created(interp, call.last, list(args), keywords, call.node)
+    if call.name.startswith("torch.cuda.") and isinstance(made, TensorRef):
+        made.cell.on_cpu = False
+    return made
 
 
 @tensor_calls.of_tensor("new_tensor")
@@ -341,7 +353,8 @@ def _operation(interp: Interpreter, call: Call, *args: Value, **keywords: Value)
     last, node = call.last, call.node
     if is_in_place(last, args):
         return tensor_calls.call_tensor_method(interp, args[0], last, list(args[1:]), keywords, node)
-    if call.name.count(".") <= 2 or is_operation(last):
+    is_plain = call.name.count(".") <= 2 or is_operation(last)
+    if is_plain and not call.name.startswith("torch.masked."):  # `torch.masked.var` is no `torch.var`
         return tensor_calls.operate(interp, last, list(args), keywords, node)
     return interp.opaque(call.name, [*args, *keywords.values()], node, differentiable=True)
 

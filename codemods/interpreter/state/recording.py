@@ -20,6 +20,8 @@ class Recording:
         """Whether an operation of a graph was recorded yet."""
         self.retaining = False
         """Whether a branch is run that frees a graph which its other branch keeps: the order of both is not known."""
+        self.packing = 0
+        """Number of open blocks that pack what is saved, so that PyTorch does not ask whether it was changed since."""
         self.misses = False
         """Whether a node was made of a value that had lost its graph."""
         self.evaluating: set[Leaf] = set()

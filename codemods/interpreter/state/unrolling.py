@@ -29,6 +29,8 @@ class Unrolling:
         """The runs of loops in which a condition asks for the last iteration."""
         self.last: set[int] = set()
         """The runs of loops whose last iteration is being run."""
+        self.filled: dict[tuple[int, str], int] = {}
+        """Numbers of items, in the first iteration, of lists that get one in each: by the loop's run and the name."""
         self.lengths: dict[int, int] = {}
         """Number of iterations of each run of a loop that is run in full."""
         self.streams: list[LazyStream] = []
