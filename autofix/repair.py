@@ -242,7 +242,8 @@ class _Attempt:
             note = f"The script was stopped: it made {did} without an error. {more[:1].upper()}{more[1:]}."
             return Repair(self.project, analysis, note=note, fails=self.before.steps < self.original.limits.steps)
         if self.before.outcome is Outcome.NOT_STARTED and self.before.error is not None:
-            note = f"The script was not run: {self.before.error.message}."
+            hint = "" if "TMPDIR" in self.before.error.message else " --python PATH takes another interpreter."
+            note = f"The script was not run: {self.before.error.message}.{hint}"
             return Repair(self.project, analysis, note=note, fails=True)
         note = f"The script did not run to a result: {self.before.outcome.value}, after {did}."
         return Repair(self.project, analysis, note=note, fails=True)

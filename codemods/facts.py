@@ -476,6 +476,8 @@ class CutGraph(Fact):
 
     @property
     def doubt(self) -> str:
+        if any(drop.how == "integer" for drop in self.drops):
+            return "the differentiable substitute is a choice"
         return "the term may be meant as a constant" if self.constant else super().doubt
 
     @property

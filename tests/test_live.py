@@ -57,6 +57,13 @@ def test_a_script_that_dies_is_explained_below_its_traceback(tmp_path: Path) -> 
     assert told.endswith("To prove the repair by running it: autofix run train.py\n")
 
 
+def test_the_patch_is_that_of_the_cause_alone(tmp_path: Path) -> None:
+    later = "w = torch.ones(3, requires_grad=True)\nw += 1\nw.sum().backward()\n"
+    (tmp_path / "train.py").write_text(SCRIPT + later)
+    done = python("-m", "autofix", "train.py", folder=tmp_path)
+    assert PATCH in done.stderr and "no_grad" not in done.stderr
+
+
 def test_other_ends_of_a_script_are_its_own(tmp_path: Path) -> None:
     (tmp_path / "exits.py").write_text("import sys\nsys.exit(7)\n")
     (tmp_path / "fails.py").write_text("raise RuntimeError('mine')\n")

@@ -46,9 +46,17 @@ def test_a_freed_graph_names_the_backward() -> None:
     ],
 )
 def test_an_operation_without_derivative_is_named(loss: str, operation: str) -> None:
-    assert messages(f"{HEAD}loss = {loss}\nloss.backward()\n") == [
-        f"`loss` has no graph: `{operation}` is not differentiable"
-    ]
+    (found,) = autofix.check(source=f"{HEAD}loss = {loss}\nloss.backward()\n", isolated=True).findings
+    assert found.message == f"`loss` has no graph: `{operation}` is not differentiable"
+
+
+def test_a_doubt_is_the_right_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(f"{HEAD}net(x).argmax(1).float().mean().backward()\n")
+    main(["check", "-q", "train.py"])
+    assert "(likely: the differentiable substitute is a choice)" in capsys.readouterr().out
 
 
 def test_the_backward_in_another_file_is_named_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

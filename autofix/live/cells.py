@@ -10,7 +10,7 @@ from pathlib import Path
 from autofix.checking import Options, Problem, check_file
 from autofix.codemods.facts import Span
 from autofix.codemods.source.program import with_spans
-from autofix.live.death import Explanation, explains
+from autofix.live.death import Explanation, explains, repaired_alone
 from autofix.project import files
 from autofix.project.notebook import cell_of
 from autofix.report.cells import Cells
@@ -28,11 +28,12 @@ def explanation(book: str, message: str, lines: Collection[tuple[int, int]]) -> 
     if isinstance(result, Problem) or file.notebook is None:
         return Explanation(None, NOTHING)
     cells = Cells({FILE: file.notebook}, {FILE: file.text})
-    found = [with_spans(one, lambda span: as_input(cells.span(span))) for one in result.analysis.findings]
+    originals = {with_spans(one, lambda span: as_input(cells.span(span))): one for one in result.analysis.findings}
     known = {(os.path.realpath(f"In [{cell}]"), line) for cell, line in lines}
-    told = [one for one in found if explains(one, message, known)]
+    told = [one for one in originals if explains(one, message, known)]
     if not told:
         return Explanation(None, NOTHING)
+    result = repaired_alone(originals[told[0]], result, lambda options: check_file(Path(FILE), file, options))
     sources = {named(name): text for name, text in cells.sources.items()}
     view = View(FILE, (story_of_finding(told[0]),), sources)
     if not told[0].fixed:

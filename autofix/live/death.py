@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING
 from autofix.live.frames import STARTED, Frame, frames_of, is_of_user
 
 if TYPE_CHECKING:
+    from autofix.checking import Options, Problem, Result
     from autofix.findings import Finding
     from autofix.report.view import View
 
@@ -142,9 +143,25 @@ def view_of(path: Path, message: str, frames: Sequence[Frame]) -> View | None:
     if not found:
         return None
     outcomes = Outcomes(tell=lambda _: None)
-    outcomes.add(result)
+    with budget.bounded(SECONDS):
+        outcomes.add(repaired_alone(found[0], result, lambda options: check_path(path, options)))
     patch = outcomes.patch_text() if any(one.fixed for one in found) else ""
     return View(str(path), tuple(map(story_of_finding, found[:1])), result.analysis.program.texts, patch)
+
+
+def repaired_alone(finding: Finding, result: Result, again: Callable[[Options], Result | Problem]) -> Result:
+    """The *result* with the repair of *finding* alone; other mistakes are not what the program has died of.
+
+    *again* analyses the program with other options.
+    """
+    from autofix.checking import Options, Problem
+
+    if sum(one.fixed for one in result.analysis.findings) < 2:
+        return result
+    alone = again(Options(unsafe=True, silence=lambda _, found: [one for one in found if one.cause != finding.cause]))
+    if isinstance(alone, Problem) or not any(one.fixed for one in alone.analysis.findings):
+        return result  # only together can they be repaired
+    return alone
 
 
 def explains(finding: Finding, message: str, lines: Collection[tuple[str, int]]) -> bool:
