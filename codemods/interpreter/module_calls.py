@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
@@ -100,10 +101,28 @@ def update_dictionary(interp: Interpreter, module: TorchModule, given: Value, no
 def _parameters_of(kind: str, args: list[Value], keywords: dict[str, Value]) -> tuple[str, ...]:
     """The names of a layer's parameters; none where they are not known."""
     row = catalogue.module(kind)
-    if not set(row.parameters) <= {"weight", "bias"}:
+    if kind in ("RNN", "LSTM", "GRU"):
+        names, bias = tuple(_of_layers(args, keywords)), keywords.get("bias", True) if len(args) < _BIAS else None
+    elif set(row.parameters) <= {"weight", "bias"} or kind.endswith("Cell"):
+        names, bias = row.parameters, catalogue.given(row, "bias", args, keywords, True)
+    else:
         return ()
-    bias = catalogue.given(row, "bias", args, keywords, True)
-    return row.parameters if bias is True else tuple({*row.parameters} - {"bias"}) if bias is False else ()
+    without = tuple(name for name in names if not name.startswith("bias"))
+    return names if bias is True else without if bias is False else ()
+
+
+_LAYERS, _BIAS = 3, 4
+"""Numbers of arguments by position of which the last is ``num_layers``, or ``bias``, of a recurrent module."""
+
+
+def _of_layers(args: list[Value], keywords: dict[str, Value]) -> Iterator[str]:
+    """The names of the parameters of a recurrent module, in their order; none where its layers are not known."""
+    layers = args[_LAYERS - 1] if len(args) >= _LAYERS else keywords.get("num_layers", 1)
+    both = keywords.get("bidirectional", False)
+    if isinstance(layers, int) and isinstance(both, bool) and "proj_size" not in keywords:
+        for layer in range(layers):
+            for direction in ("", "_reverse") if both else ("",):
+                yield from (f"{one}_l{layer}{direction}" for one in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
 
 
 def _has_parameters(kind: str, args: list[Value], keywords: dict[str, Value]) -> bool:

@@ -97,14 +97,36 @@ def one_of(leaf: Leaf) -> Parameter:
 
 
 def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
-    """Calls of ``parameters()`` and ``named_parameters()`` over which a loop freezes some, by a name or a number."""
+    """Calls of ``parameters()`` and ``named_parameters()`` of which the program freezes some, by a name or a number.
+
+    Where a loop goes over what was chosen before (``for p in groups["frozen"]:``), these are all that give names, and
+    all in comprehensions.
+    """
     found: set[ast.Call] = set()
+    chooses_before = False
     for loop in parsed.nodes.of(ast.For):
+        if not any(_flag(one) for part in loop.body for one in ast.walk(part)):
+            continue
         calls = [one for one in ast.walk(loop.iter) if _gives_parameters(one)]
-        takes_all_alike = calls == [loop.iter] and all(isinstance(_flag(one), _FIXED) for one in loop.body)
-        if calls and not takes_all_alike and any(_flag(one) for part in loop.body for one in ast.walk(part)):
+        chooses_before = chooses_before or not calls
+        if calls != [loop.iter] or not all(isinstance(_flag(one), _FIXED) for one in loop.body):
             found.update(calls)
+    if chooses_before:
+        found.update(_chosen_from(parsed))
     return frozenset(found)
+
+
+def _chosen_from(parsed: Parsed) -> Iterator[ast.Call]:
+    """The calls of which a program may choose some parameters for later: by names, or in a comprehension."""
+    yield from (one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one) and _is_named(one))
+    comprehensions: list[ast.ListComp | ast.DictComp] = [*parsed.nodes.of(ast.ListComp), *parsed.nodes.of(ast.DictComp)]
+    for comprehension in comprehensions:
+        if any(generator.ifs for generator in comprehension.generators):
+            yield from (one for one in ast.walk(comprehension) if _gives_parameters(one))
+
+
+def _is_named(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "named_parameters"
 
 
 _FIXED = (ast.Constant, ast.Name)
