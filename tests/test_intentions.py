@@ -976,6 +976,22 @@ CHANGES = {
             ("torch.rand(6).softmax(dim=-1)", []),
         )
     },
+    "of several values that each iteration stores, none is left with its graph": (
+        """
+        net, head = nn.Linear(3, 3), nn.Linear(3, 1)
+        opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.01)
+        h, kept = torch.zeros(2, 3), []
+        for x in torch.randn(6, 2, 3):
+            for j in range(2):
+                kept.append((h * h).mean())
+                h = net(x + h.detach()).tanh()
+            loss = head(h).pow(2).mean() + sum(one.mean() for one in kept)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+    h = h.detach()", "+    kept[-1] = kept[-1].detach()"],
+    ),
 }
 
 RIGHT = {
