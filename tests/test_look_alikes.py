@@ -25,6 +25,87 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "a list that holds itself": """
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(3):
+            rewards = []
+            for turn in range(5):
+                rewards.append(rewards)
+            opt.zero_grad(); crit(net(x), y).backward(); opt.step()
+        """,
+    "an option's usual value drops nothing": """
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--dropout", default=0.0, type=float)
+        args = parser.parse_args()
+        body = nn.Sequential(nn.Linear(3, 8), nn.ReLU(inplace=True), nn.Dropout(args.dropout, inplace=True))
+        opt = torch.optim.SGD(body.parameters(), lr=0.1)
+        for step in range(3):
+            opt.zero_grad(); body(x).mean().backward(); opt.step()
+        """,
+    "a method that only another one of its class calls finds what that one has left": """
+        class Agent:
+            def __init__(self, env):
+                self.env, self.critic = env, nn.Linear(3, 1)
+                self.optimizer = torch.optim.Adam(self.critic.parameters())
+            def act(self, state):
+                self.transition.extend([self.critic(state)])
+            def learn(self):
+                value, reward, following = self.transition
+                loss = (value - reward).pow(2).mean()
+                self.optimizer.zero_grad(); loss.backward(); self.optimizer.step()
+            def run(self, steps):
+                state = torch.randn(3)
+                while steps > 0:
+                    self.transition = []
+                    self.act(state)
+                    state, reward = self.env(0)
+                    self.transition.extend([reward, state])
+                    self.learn()
+                    steps -= 1
+        """,
+    "a part of an episode has the fields of its steps": """
+        import random
+        class Memory:
+            def __init__(self):
+                self.episodes, self.steps = [], []
+            def push(self, state, hidden, done):
+                self.steps.append((state, hidden))
+                if done:
+                    self.episodes.append(self.steps)
+                    self.steps = []
+            def sample(self):
+                episode = random.choice(self.episodes)
+                start = random.randint(0, len(episode) - 3)
+                states, hiddens = zip(*episode[start:start + 3])
+                return torch.stack(list(states)), torch.stack(list(hiddens))
+        online, target, memory = nn.RNN(2, 3), nn.RNN(2, 3), Memory()
+        opt = torch.optim.SGD(online.parameters(), lr=0.1)
+        for episode in range(20):
+            hidden = torch.zeros(1, 3)
+            for t in range(9):
+                state = torch.randn(2)
+                with torch.no_grad():
+                    out, after = target(state.view(1, 2), hidden)
+                memory.push(state, hidden, t == 8)
+                hidden = after
+            states, hiddens = memory.sample()
+            loss = online(states, hiddens[0].detach())[0].pow(2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "an index of a type of CUDA's tensors copies rows": """
+        Long = torch.cuda.LongTensor if torch.cuda.is_available() else torch.LongTensor
+        cell = nn.RNNCell(3, 3)
+        opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+        rows = torch.randn(6, 3)
+        for i in range(6):
+            before = rows[Long([i])]
+            after = cell(x[:1], before)
+            rows[i, :] = after.squeeze(0)
+            loss = (after - before.detach()).pow(2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+            rows.detach_()
+        """,
     "the number of classes that a file names is hardly 0": """
         import json
         class Body(nn.Sequential):
@@ -1962,3 +2043,17 @@ def test_a_batch_that_fails_in_training_is_no_measurement() -> None:
         opt.step()
     """
     assert analyze(Program.of(program(text), "program.py")).facts
+
+
+def test_a_product_of_unread_objects_may_be_one() -> None:
+    text = """
+    import library
+    mean, shift = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    joint = library.Normal("s", mean=mean) * library.Normal("z", mean=shift)
+    opt = torch.optim.SGD([mean, shift], lr=0.1)
+    for step in range(3):
+        loss = -joint.logp({"s": x, "z": y}).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+    """
+    facts = analyze(Program.of(program(text), "program.py")).facts
+    assert all(fact.certainty is Certainty.LIKELY for fact in facts)

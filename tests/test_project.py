@@ -156,6 +156,13 @@ def test_nothing_outside_of_the_folder_is_read_where_it_must_not() -> None:
     assert gather(train, files.read(train), within=train.parent.absolute()).companions == {}
 
 
+def test_a_file_of_a_package_may_have_the_name_of_the_package() -> None:
+    put("model/deep/model.py", MODEL)
+    run = put("model/deep/run.py", TRAIN, module="model.deep.model")
+    put("pyproject.toml", "")
+    assert "model/deep/model.py" in gather(run, files.read(run)).companions
+
+
 def test_a_package_may_have_a_part_called_torch() -> None:
     for package in ("pkg", "pkg/torch", "pkg/torch/algos"):
         put(f"{package}/__init__.py", "")

@@ -59,13 +59,28 @@ def files_of(one: Imported, importer: Path, path: Sequence[str], disk: Inquiry) 
         places = [str(folder)]
         is_package = not one.module and "__init__.py" in disk.called(str(folder), "__init__")
         file = folder / "__init__.py" if is_package else None
-    for part in filter(None, one.module.split(".")):
-        located = locate(part, places, disk)
+    if one.module:
+        located = _below(one.module, places, disk)
+        while located is None and places and locate(one.module.partition(".")[0], places, disk) is not None:
+            # A file beside the importer has a package's name: its folder is searched only where it is run itself.
+            places = places[1:]
+            located = _below(one.module, places, disk)
         if located is None:
             return []
         file, places = located
     taken = [located[0] for name in one.names if (located := locate(name, places, disk)) is not None]
     return [place for place in (file, *taken) if place is not None and place != importer]
+
+
+def _below(module: str, places: Sequence[str], disk: Inquiry) -> tuple[Path | None, list[str]] | None:
+    """What :func:`locate` says of a module with dots in its name."""
+    located: tuple[Path | None, list[str]] | None = None
+    for part in module.split("."):
+        located = locate(part, places, disk)
+        if located is None:
+            return None
+        _, places = located
+    return located
 
 
 _SUFFIXES = (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES, *BYTECODE_SUFFIXES)

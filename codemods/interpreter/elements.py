@@ -208,6 +208,14 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
         # The last known item stands for all later ones, which iterations that were not run have added.
         later = value.more and index >= 0 and bool(value.items)
         return _guessed(interp.read(value.items[-1], value), value) if later else interp.fresh_symbol("item")
+    one = _of_unknown_index(interp, value, index, node)
+    if isinstance(one, (Sequence, Mapping)) and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        return Sequence(value.kind, [Binding(one)], more=True)  # `episode[start : start + 8]`
+    return one
+
+
+def _of_unknown_index(interp: Interpreter, value: Sequence, index: Value, node: ast.expr) -> Value:
+    """The item that stands for those at an index, or in a range, that is not known."""
     if _is_filled_first(interp, value, node):
         return _of_this_round(interp, value)
     object_there = numbered.in_sequence(interp, value, index)

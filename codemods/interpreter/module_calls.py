@@ -152,7 +152,7 @@ def call_module(
         return _or_unknown(interp, detachment, values)
     if kind in catalogue.modules() and not catalogue.module(kind).parameters and "Norm" not in kind:
         row = catalogue.operation(catalogue.form(kind))
-        if "Dropout" in kind and catalogue.is_left_out(row, [], {"training": True, **module.options}):
+        if "Dropout" in kind and _drops_nothing(interp, module, row):
             return first
         # The modules of alpha dropout take the flag and do not hand it on (torch/nn/modules/dropout.py).
         if module.options.get("inplace") is True and "Alpha" not in kind and isinstance(first, TensorRef):
@@ -182,6 +182,12 @@ def call_module(
     if kind == "MultiheadAttention":
         return Sequence("tuple", [Binding(result), Binding(_part(interp, result, node))])
     return result
+
+
+def _drops_nothing(interp: Interpreter, module: TorchModule, row: catalogue.Operation) -> bool:
+    """Whether a dropout leaves its input as it is: with the probability that an option has by default, say."""
+    options = {key: interp.usual(one) if isinstance(one, Symbol) else one for key, one in module.options.items()}
+    return catalogue.is_left_out(row, [], {"training": True, **options})
 
 
 def _or_unknown(interp: Interpreter, result: TensorRef, values: list[Value]) -> Value:

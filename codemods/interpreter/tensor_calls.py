@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue, layout
 from autofix.codemods.autograd.catalogue import is_operation, operation
-from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Operand, Storage
+from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Node, Operand, Storage
 from autofix.codemods.interpreter import (
     attributes,
     cuts,
@@ -208,9 +208,17 @@ def call_tensor_method(
     else:
         result = operate(interp, name, [*args[:at], tensor, *args[at:]], keywords, node)
     of, new = tensor.cell.node, result.cell.node if isinstance(result, TensorRef) else None
-    if of is not None and of.opaque and of.doubtful and new is not None and not is_operation(name):
-        new.opaque = new.doubtful = True  # no method of tensors: an object that was not read
+    if of is not None and new is not None and not is_operation(name) and _may_be_of_object(of):
+        for one in (of, new):
+            one.opaque = one.doubtful = True
     return result
+
+
+def _may_be_of_object(made: Node) -> bool:
+    """Whether a value that has a method which tensors lack may be an object that was not read, or a product of such."""
+    if made.operation in ("add", "sub", "mul", "div") and len(made.operands) > 1:
+        return all(operand.node.opaque and operand.node.doubtful for operand in made.operands)
+    return made.opaque and made.doubtful
 
 
 def _cast(

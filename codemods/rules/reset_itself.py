@@ -11,7 +11,7 @@ from autofix.codemods.facts import Fact, Overwritten, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit, small_statement
 from autofix.codemods.rewriting.nodes import Statement, calls_in, method_call, only_part, pairs_of, without_index
-from autofix.codemods.rewriting.stores import EMPTY, emptied_by, only_value, store_of
+from autofix.codemods.rewriting.stores import ADDING, EMPTY, emptied_by, only_value, store_of
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
@@ -176,14 +176,22 @@ def _aliases(tree: Tree) -> Iterator[Candidate]:
                     yield _cleared(part, path, tree)
 
 
+_ADDING = ADDING - {"extend"} | {"put", "put_nowait", "push", "setdefault"}
+"""Methods that put what they are given into a container as it is."""
+
+
 def _held_by_others(tree: Tree) -> Iterator[Candidate]:
-    """``self.records = {}`` becomes ``self.records.clear()``, where hooks and others were given the first of them."""
-    handed = {
-        argument.value.attr.value
-        for module in tree.modules()
-        for argument in tree.every(cst.Arg, module)
-        if isinstance(argument.value, cst.Attribute)
-    }
+    """``self.records = {}`` becomes ``self.records.clear()``, where hooks and others were given the first of them.
+
+    Not where each is put away before the next one is made: ``self.memory.append(self.records)``.
+    """
+    handed, put_away = set[str](), set[str]()
+    for module in tree.modules():
+        for call in tree.every(cst.Call, module):
+            names = {one.value.attr.value for one in call.args if isinstance(one.value, cst.Attribute)}
+            handed |= names
+            put_away |= names if tree.called(call) in _ADDING else set()
+    handed -= put_away
     for module in tree.modules():
         for statement in tree.statements_in(module):
             part = only_part(statement)

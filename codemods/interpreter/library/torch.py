@@ -192,13 +192,16 @@ def _variable(interp: Interpreter, call: Call, *args: Value, **keywords: Value) 
 
 
 @model(*(f"torch.{name}" for name in _CREATED), "torch.jit.load", "torch.hub.load", "torch.export.load")
-@model(*(f"torch.sparse.{name}" for name in _CREATED if name.endswith("Tensor")))
+@model(*(f"torch.{kind}.{name}" for kind in ("sparse", "cuda") for name in _CREATED if name.endswith("Tensor")))
 def _create(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
     filled = keywords.get("out")
     if isinstance(filled, TensorRef):  # `torch.randn(8, out=noise)`
         interp.change(filled, call.node)
         return filled
-    return _created(interp, call.last, list(args), keywords, call.node)
+    made = _created(interp, call.last, list(args), keywords, call.node)
+    if call.name.startswith("torch.cuda.") and isinstance(made, TensorRef):
+        made.cell.on_cpu = False
+    return made
 
 
 @tensor_calls.of_tensor("new_tensor")
