@@ -992,6 +992,27 @@ CHANGES = {
         """,
         ["+    h = h.detach()", "+    kept[-1] = kept[-1].detach()"],
     ),
+    "the losses of all steps of a sequence, each of which is sent back, are added up": (
+        """
+        cell, out = nn.GRUCell(3, 4), nn.Linear(4, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *out.parameters()], 0.1)
+        for seq in torch.randn(3, 5, 2, 3):
+            h, running = torch.zeros(2, 4), 0.0
+            opt.zero_grad()
+            for x in seq:
+                h = cell(x, h)
+                loss = out(h).pow(2).mean()
+                loss.backward()
+                running += loss.item()
+            opt.step()
+        """,
+        [
+            "+    total = 0",
+            "-        loss.backward()",
+            "+        total = total + loss",
+            "+    total.backward()",
+        ],
+    ),
 }
 
 RIGHT = {
