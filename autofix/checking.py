@@ -61,6 +61,8 @@ class Options:
     """The project's root, where it is not to be looked for."""
     src: tuple[Path, ...] = ()
     """Folders of the project on the import path, in addition to those of its layout."""
+    given: tuple[Path, ...] = ()
+    """Folders that are to be checked and lie in no project of the working directory."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +295,7 @@ def _asked(items: Sequence[tuple[Path, Options]], disk: Disk) -> list[Asked | No
             continue
         if (text := texts.get(id(options))) is None:
             text = texts[id(options)] = digest(repr(options).encode("utf-8", "surrogateescape"))
-        if options.root is not None or options.src:
+        if options.root is not None or options.src or options.given:
             text += repr((layout_for(path, options), disk.checkout(files.absolute(path).parent)))
         asked.append(Asked(path, text))
     return asked
@@ -381,9 +383,9 @@ def analysed(text: str, name: str, others: Mapping[str, str], roots: Sequence[st
 
 def layout_for(path: Path, options: Options) -> Layout | None:
     """The layout that the *options* give the project of *path*; None where they say nothing of it."""
-    if options.root is None and not options.src:
+    if options.root is None and not options.src and not options.given:
         return None
-    found = layout_of(path, root=options.root, cwd=files.absolute(Path()))
+    found = layout_of(path, root=options.root, cwd=files.absolute(Path()), given=options.given)
     src = [folder.resolve() for folder in options.src]
     return replace(found, import_roots=tuple(dict.fromkeys([*src, *found.import_roots])))
 

@@ -49,6 +49,8 @@ class Plan:
     finder: Finder = field(init=False)
     baseline: Baseline | None = None
     changed: Changed | None = None
+    given: tuple[Path, ...] = ()
+    """The folders to check, absolute, of which the working directory is no project."""
     _options: dict[int, Options] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -93,7 +95,7 @@ class Plan:
             self.changed,
         )
         unsafe = settings.unsafe_fixes if chosen.unsafe is None else chosen.unsafe
-        return Options(selection.select, unsafe, silence, settings.root, settings.src)
+        return Options(selection.select, unsafe, silence, settings.root, settings.src, self.given)
 
     def renewed(self) -> Callable[[Options], Options]:
         """Function that updates options once files were written: more lines have changed since the revision by then."""

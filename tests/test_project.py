@@ -163,6 +163,19 @@ def test_a_file_of_a_package_may_have_the_name_of_the_package() -> None:
     assert "model/deep/model.py" in gather(run, files.read(run)).companions
 
 
+@pytest.mark.parametrize("place", ["repository", "repository/system", "/"])
+def test_a_folder_is_a_project_wherever_its_check_is_started(
+    place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The package ``nets`` lies beside the script that uses it, which is not in view, in a folder of the repository."""
+    put("repository/system/nets/model.py", MODEL)
+    put("repository/system/nets/runs/train.py", TRAIN, module="nets.model")
+    folder = Path("repository").absolute()
+    monkeypatch.chdir(place)
+    assert main(["check", "--no-cache", "--output-format", "concise", str(folder)]) == 1
+    assert "AF102" in capsys.readouterr().out
+
+
 def test_a_package_may_have_a_part_called_torch() -> None:
     for package in ("pkg", "pkg/torch", "pkg/torch/algos"):
         put(f"{package}/__init__.py", "")

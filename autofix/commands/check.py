@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from autofix.exits import Exit
 from autofix.outcomes import Outcomes, in_order
 from autofix.project import files
 from autofix.project.discovery import discover
+from autofix.project.layout import is_too_wide
 from autofix.report import formats, lines
 from autofix.report.base import Checked, Reporter
 from autofix.report.cells import in_cells
@@ -117,6 +119,8 @@ def examine(
 
     *results* holds the results of earlier checks.
     """
+    here, folders = Path.cwd(), (Path(os.path.abspath(path)) for path in paths if path.is_dir())
+    plan.given = tuple(folder for folder in folders if is_too_wide(here) or not folder.is_relative_to(here))
     found = discover(plan.wanted(paths), tell, plan.excludes)
     return found, checker.check(found, plan.options, from_root=from_root, results=results)
 

@@ -161,6 +161,8 @@ def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
         inquiry = Inquiry(path.disk.disk)
         found: dict[Path, None] = {}
         for one in parsed.nodes.once(imports.imported):
+            if not one.level and one.module.partition(".")[0] in sources.INSTALLED:
+                continue
             found.update(
                 dict.fromkeys(imports.files_of(one, importer, own if not imports.is_standard(one) else first, inquiry))
             )
@@ -215,7 +217,13 @@ class _SearchPath:
         if parsed.nodes.once(_mentions_path):
             new = imports.added_folders(parsed.tree, importer, self.cwd, self.disk)
             self.added += [folder for folder in new if folder not in self.added and self.is_inside(folder)]
-        return list(dict.fromkeys([*self.first(importer), *map(str, self.late)]))
+        return list(dict.fromkeys([*self.first(importer), *map(str, self.late), *map(str, self._above(importer))]))
+
+    def _above(self, importer: Path) -> Iterator[Path]:
+        """The folders between a file and the project's root: the script that imports it may lie in any of them."""
+        root = self.layout.root
+        if importer.is_relative_to(root):
+            yield from (folder for folder in importer.parents if folder != root and folder.is_relative_to(root))
 
     def first(self, importer: Path) -> list[str]:
         """Folders that are searched before the standard library: the script's own, and folders put on the path.

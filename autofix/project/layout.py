@@ -32,19 +32,20 @@ class Layout:
         return path.resolve().relative_to(self.root).as_posix()
 
 
-def layout_of(path: Path, *, root: Path | None = None, cwd: Path | None = None) -> Layout:
+def layout_of(path: Path, *, root: Path | None = None, cwd: Path | None = None, given: Sequence[Path] = ()) -> Layout:
     """The project that the file *path* belongs to; *root* overrides the search.
 
     Without a marker, the working directory *cwd* is the root of what lies below it: that is where people start a
-    script that has no project file.  A home folder, or one that holds all others, never is.
+    script that has no project file.  Elsewhere it is the folder that the command was *given*.  A home folder, or one
+    that holds all others, never is.
     """
-    found = root.resolve() if root is not None else root_of(path.resolve().parent, cwd)
+    found = root.resolve() if root is not None else root_of(path.resolve().parent, cwd, given)
     return Layout(found, import_roots(found))
 
 
-def root_of(folder: Path, cwd: Path | None = None) -> Path:
+def root_of(folder: Path, cwd: Path | None = None, given: Sequence[Path] = ()) -> Path:
     """The root of the project that *folder*, resolved, belongs to."""
-    return marked_root(folder) or unmarked_root(folder, cwd)
+    return marked_root(folder) or unmarked_root(folder, cwd, given)
 
 
 def marked_root(folder: Path) -> Path | None:
@@ -82,9 +83,9 @@ def checkout_of(folder: Path) -> Path | None:
     return next((one for one in reversed(above) if (one / ".git").exists()), None)
 
 
-def unmarked_root(folder: Path, cwd: Path | None) -> Path:
-    here = cwd.resolve() if cwd is not None else folder
-    return here if folder.is_relative_to(here) and not is_too_wide(here) else folder
+def unmarked_root(folder: Path, cwd: Path | None, given: Sequence[Path] = ()) -> Path:
+    places = [place.resolve() for place in (*([cwd] if cwd is not None else []), *given)]
+    return next((one for one in places if folder.is_relative_to(one) and not is_too_wide(one)), folder)
 
 
 def is_too_wide(folder: Path) -> bool:

@@ -257,7 +257,7 @@ class Sources:
         return self._modules[asked]
 
 
-_INSTALLED = ("torch", "numpy")
+INSTALLED = ("torch", "numpy")
 """Packages that no project has its own of."""
 
 
@@ -268,7 +268,7 @@ def places_of(name: str, level: int, importer: str, roots: Sequence[str] = ()) -
     above it (which hold the packages that the importer is part of), then in the project's import *roots*.
     A package's part for torch, as ``garage.torch``, is not what its files mean by ``import torch``.
     """
-    if not level and name.partition(".")[0] in _INSTALLED:
+    if not level and name.partition(".")[0] in INSTALLED:
         return
     folder = posixpath.dirname(importer.replace("\\", "/"))
     below = name.replace(".", "/")
