@@ -1013,6 +1013,23 @@ CHANGES = {
             "+    total.backward()",
         ],
     ),
+    "lists that are made in a line with other statements are emptied together": (
+        """
+        pi = nn.Linear(3, 2)
+        opt = torch.optim.SGD(pi.parameters(), 0.05); logs, gains = [], []
+        for episode in range(3):
+            for t in range(3):
+                drawn = torch.distributions.Categorical(logits=pi(torch.randn(3)))
+                action = drawn.sample()
+                logs.append(drawn.log_prob(action))
+                gains.append(1.0 if action == 0 else -1.0)
+            loss = -(torch.stack(logs) * torch.tensor(gains)).sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+    logs.clear()", "+    gains.clear()"],
+    ),
 }
 
 RIGHT = {
