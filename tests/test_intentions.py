@@ -976,6 +976,60 @@ CHANGES = {
             ("torch.rand(6).softmax(dim=-1)", []),
         )
     },
+    "of several values that each iteration stores, none is left with its graph": (
+        """
+        net, head = nn.Linear(3, 3), nn.Linear(3, 1)
+        opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.01)
+        h, kept = torch.zeros(2, 3), []
+        for x in torch.randn(6, 2, 3):
+            for j in range(2):
+                kept.append((h * h).mean())
+                h = net(x + h.detach()).tanh()
+            loss = head(h).pow(2).mean() + sum(one.mean() for one in kept)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+    h = h.detach()", "+    kept[-1] = kept[-1].detach()"],
+    ),
+    "the losses of all steps of a sequence, each of which is sent back, are added up": (
+        """
+        cell, out = nn.GRUCell(3, 4), nn.Linear(4, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *out.parameters()], 0.1)
+        for seq in torch.randn(3, 5, 2, 3):
+            h, running = torch.zeros(2, 4), 0.0
+            opt.zero_grad()
+            for x in seq:
+                h = cell(x, h)
+                loss = out(h).pow(2).mean()
+                loss.backward()
+                running += loss.item()
+            opt.step()
+        """,
+        [
+            "+    total = 0",
+            "-        loss.backward()",
+            "+        total = total + loss",
+            "+    total.backward()",
+        ],
+    ),
+    "lists that are made in a line with other statements are emptied together": (
+        """
+        pi = nn.Linear(3, 2)
+        opt = torch.optim.SGD(pi.parameters(), 0.05); logs, gains = [], []
+        for episode in range(3):
+            for t in range(3):
+                drawn = torch.distributions.Categorical(logits=pi(torch.randn(3)))
+                action = drawn.sample()
+                logs.append(drawn.log_prob(action))
+                gains.append(1.0 if action == 0 else -1.0)
+            loss = -(torch.stack(logs) * torch.tensor(gains)).sum()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        """,
+        ["+    logs.clear()", "+    gains.clear()"],
+    ),
 }
 
 RIGHT = {

@@ -826,8 +826,8 @@ SHAPES = {
                 opt.zero_grad(); loss.backward(); opt.step()
         """,
         [
-            "loss = -(net(x).log_softmax(1)[:, 0] * gains.detach()).mean()"
-            " + (other(x)[:, 0] - targets.detach()).pow(2).mean()"
+            "targets = (gains + torch.stack(values)).detach()",
+            "loss = -(net(x).log_softmax(1)[:, 0] * gains.detach()).mean() + (other(x)[:, 0] - targets).pow(2).mean()",
         ],
     ),
     "a monitor that the caller resets too seldom": (

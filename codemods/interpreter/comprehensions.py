@@ -71,7 +71,8 @@ def _comprehend(
     instance = interp.new_instance()
     more = items.cut
     items = streams.one_by_one(interp, items, node)
-    for number in range(2) if items.cut else range(items.count or 0):
+    known = max(min(items.limit or 2, streams.ITEMS), 2)  # all known items of a container that grows
+    for number in range(known) if items.cut else range(items.count or 0):
         with interp.iteration(node, instance, number, items.cut):
             try:
                 element = items.at(number, not items.cut or number == 0)

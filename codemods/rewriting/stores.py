@@ -160,14 +160,14 @@ def companions(store: cst.BaseExpression, kept: Statement, failed: Statement, tr
     statements = list(tree.statements_in(tree.module_of(kept)))
     is_attribute = isinstance(store, cst.Attribute)
     own = _as_self(tree.code(store)) if is_attribute else tree.code(store)
-    made = next((one for one in statements if own in emptied(one, tree)), None)
+    made = next((one for one in statements if own in _emptied_in(one, tree)), None)
     if made is None and is_attribute:  # given to the object from outside: `policy.log_probs = []`
-        places = ((one, place) for one in statements for place in emptied(one, tree))
+        places = ((one, place) for one in statements for place in _emptied_in(one, tree))
         made, own = next(((one, place) for one, place in places if _as_self(place) == own), (None, own))
     owner = own.rpartition(".")[0]
     found = []
     for statement in tree.block_of(made) if made is not None else []:
-        for other in emptied(statement, tree):
+        for other in _emptied_in(statement, tree):
             of, _, name = other.rpartition(".")
             if of != owner:
                 continue
@@ -228,9 +228,20 @@ def _named(code: str, name: str, is_attribute: bool) -> bool:
     return code.endswith(f".{name}") if is_attribute else code == name
 
 
+def _emptied_in(statement: Statement, tree: Tree) -> list[str]:
+    """Those to which a line assigns empty containers, also where ``;`` parts several statements."""
+    parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    if len(parts) < 2:
+        return emptied(statement, tree)
+    return [one for part in parts for one in _emptied_by(part, tree)]
+
+
 def emptied(statement: Statement, tree: Tree) -> list[str]:
     """Source texts of the targets to which a statement assigns empty containers."""
-    part = only_part(statement)
+    return _emptied_by(only_part(statement), tree)
+
+
+def _emptied_by(part: cst.BaseSmallStatement | None, tree: Tree) -> list[str]:
     if not isinstance(part, cst.Assign) or len(part.targets) != 1:
         return []
     pairs = pairs_of(part.targets[0].target, part.value)

@@ -8,11 +8,13 @@ import libcst as cst
 
 from autofix.codemods.facts import Fact, StaleGraph
 from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, only_part
 from autofix.codemods.rewriting.roles import empties_gradients, steps, uses_gradients
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.retain_shared import after_the_loop
 
 
 class PassAfterLoop(Codemod):
@@ -30,6 +32,8 @@ class PassAfterLoop(Codemod):
         The backward comes out of the loop, where the sum is complete and the optimizer steps. An update that stands in
         the loop as a whole, ``zero_grad``, ``backward`` and ``step``, comes out with it where the loop runs several
         times: detached terms would leave each part to learn by itself alone.
+        Where each step of a sequence sends a loss of its own back, and one optimizer step follows, the losses are added
+        up, and one backward comes behind the loop.
 
     When it is not what you want:
         Where memory is short, call backward on each part's own loss in the loop: gradients accumulate.
@@ -45,6 +49,12 @@ class PassAfterLoop(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, StaleGraph)
+        yield from self._of_sum(fact, tree)
+        if fact.inside and fact.together and not fact.repeats and _is_recurrent(fact, tree):
+            yield from after_the_loop(fact, tree)  # a loss at each step of a sequence: their gradients add up
+
+    def _of_sum(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """The pass comes out of the loop that adds up its loss."""
         call = tree.expression(fact.failed)
         sent = tree.statement_of(call)
         loop = tree.statement(fact.loop) if fact.inside else None
@@ -87,7 +97,8 @@ def _is_sum(made: list[Statement], kept: Statement | None, fact: StaleGraph, tre
     """
     if not fact.together and kept in made:
         return False
-    return fact.repeats or (bool(made) and (made == [kept] or _reads_total(made[-1], fact, tree)))
+    adds = kept is not None and _is_addition(kept, tree)
+    return fact.repeats or (bool(made) and (made == [kept] or (adds and _reads_total(made[-1], fact, tree))))
 
 
 def _whole_update(fact: StaleGraph, loop: Statement, tree: Tree) -> list[Statement]:
@@ -107,10 +118,23 @@ def _is_of_sequence(fact: StaleGraph, tree: Tree) -> bool:
 
     Without a state, or where a loader hands out the batches, each of them may be meant to be learnt by itself.
     """
+    return fact.repeats and _holds_state(fact, tree)
+
+
+def _is_recurrent(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether a state is computed of itself: ``h = cell(x, h)``."""
+    statement = tree.statement(fact.kept)
+    part = only_part(statement)
+    if not isinstance(part, cst.Assign) or statement is None or not _holds_state(fact, tree):
+        return False
+    return bool(targets_of(statement, tree) & tree.paths_in(part.value))
+
+
+def _holds_state(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether a name or an attribute carries the graph on, and the loop is none over the batches of a loader."""
     part = only_part(tree.statement(fact.kept))
     targets = [one.target for one in part.targets] if isinstance(part, cst.Assign) else []
-    holds_state = bool(targets) and not any(isinstance(target, cst.Subscript) for target in targets)
-    return fact.repeats and not fact.served and holds_state
+    return bool(targets) and not fact.served and not any(isinstance(target, cst.Subscript) for target in targets)
 
 
 def _may_leave(made: Statement, root: str, rest: list[Statement], tree: Tree) -> bool:
@@ -142,6 +166,15 @@ def _gives(statement: Statement, name: str, tree: Tree) -> bool:
 def _adds_to(statement: Statement, name: str, tree: Tree) -> bool:
     part = only_part(statement)
     return isinstance(part, cst.AugAssign) and tree.code(part.target) == name
+
+
+def _is_addition(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement adds to what it gives, ``total = total + part``, or an item to a container."""
+    part = only_part(statement)
+    if isinstance(part, cst.Assign) and isinstance(part.value, cst.BinaryOperation):
+        names = {tree.code(one.target) for one in part.targets}
+        return isinstance(part.value.operator, cst.Add) and bool(names & tree.paths_in(part.value))
+    return isinstance(part, (cst.AugAssign, cst.Expr))
 
 
 def _reads_total(statement: Statement, fact: StaleGraph, tree: Tree) -> bool:

@@ -50,7 +50,7 @@ class RetainShared(Codemod):
         assert isinstance(fact, StaleGraph)
         if fact.together and fact.loop is not None:
             yield from _sum_of_all(fact, tree)
-            yield from _after_the_loop(fact, tree)
+            yield from after_the_loop(fact, tree)
         apart = _each_by_itself(fact, tree)
         if fact.loop is not None and (fact.inside or not fact.together) and not apart:
             return  # one pass in each iteration of training: the graph would be kept for ever
@@ -156,7 +156,7 @@ def _sum_of_all(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     yield Candidate(edit.patch(), "call backward once, on the sum", Keeps.PARAMETERS)
 
 
-def _after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+def after_the_loop(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     """``loss.backward()`` in a loop over parts of one graph becomes ``total = total + loss``, and one pass after it.
 
     So where each iteration goes on with the graph of the one before, and the step comes after them all.
