@@ -601,6 +601,8 @@ def append(
     interp: Interpreter, receiver: Sequence, value: Value, name: str, expression: ast.expr | None, at: int | None = None
 ) -> Binding:
     """Add one item to a sequence, and give it back; a ``deque`` with a limit drops its oldest."""
+    if value is receiver:  # nobody means it, and what goes through all that a list holds would not come to an end
+        value = interp.fresh_symbol("item")
     slot = interp.slot(value, name, expression)
     holding.added(interp, receiver, slot, name, expression)
     if at is None or at >= len(receiver.items):

@@ -22,8 +22,6 @@ from autofix.codemods.interpreter.values import (
 
 PARTS = 6
 """A container with more parts than these, of several kinds, is not written out part by part."""
-_DEEPEST = 5
-"""Containers in containers that are written out at most: a list may hold itself."""
 NAME, ITEMS = "$x", ("$1", "$2", "$3")
 """Placeholders for the value's name, and for the names of items, in the text that :func:`whole_of` returns."""
 
@@ -69,8 +67,6 @@ def whole_of(value: Value) -> str:
 
 def _detached(value: Value, code: str, items: tuple[str, ...]) -> str | None:
     """Source of *value*, which *code* spells, without its graphs; *code* if it has none, None if there is no way."""
-    if code.count("[") > _DEEPEST:
-        return None
     match value:
         case TensorRef():
             if value.cell.node is None:
