@@ -285,6 +285,18 @@ class BackwardCall:
             found[id(producer)].append(consumer)
         return found
 
+    def producers(self) -> defaultdict[int, list[Node]]:
+        """The nodes that each node on its ways was computed of, by that node's identity."""
+        found: defaultdict[int, list[Node]] = defaultdict(list)
+        for consumer, producer in self.edges:
+            found[id(consumer)].append(producer)
+        return found
+
+    def roots(self) -> list[Node]:
+        """The nodes that it begins with, once for each of their edges."""
+        produced = {id(producer) for _, producer in self.edges}
+        return [consumer for consumer, _ in self.edges if id(consumer) not in produced]
+
     def above(self, nodes: Iterable[Node]) -> Iterator[Node]:
         """The nodes that it comes through on its ways to some of them."""
         users = self.users()

@@ -106,17 +106,11 @@ class _Walk:
     """The operations that a pass goes through, from its roots."""
 
     def __init__(self, one: BackwardCall) -> None:
-        produced = {id(producer) for _, producer in one.edges}
-        self.below: dict[int, list[Node]] = {}
-        roots: dict[int, Node] = {}
-        for consumer, producer in one.edges:
-            self.below.setdefault(id(consumer), []).append(producer)
-            if id(consumer) not in produced:
-                roots[id(consumer)] = consumer
-        self.roots = list(roots.values())
+        self._below = one.producers()
+        self.roots = list({id(root): root for root in one.roots()}.values())
 
     def parts(self, node: Node) -> list[Node]:
-        return self.below.get(id(node), [])
+        return self._below[id(node)]
 
     def terms(self) -> set[int]:
         """Identities of the losses that the roots are sums of; of a loss that is no sum, itself."""

@@ -99,10 +99,7 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
         asked = interp.symbol(("is", interp.key(left), interp.key(right)))
         return negated(interp, asked) if isinstance(op, ast.IsNot) else asked
     if isinstance(left, TensorRef) or isinstance(right, TensorRef):
-        made = interp.data()
-        made.cell.whole = True
-        made.cell.detachment = cuts.dropped(interp, [left, right], node, "integer")
-        return made
+        return cuts.whole_numbers(interp, [left, right], node)
     known = _of_parts(interp, op, left, right)
     if known is None and isinstance(left, Symbol) and isinstance(right, Symbol) and type(op) in COMPARE:
         if left.key == right.key and not varies(left.key):  # `loss != loss` asks whether it is a number

@@ -88,6 +88,14 @@ def dropped(interp: Interpreter, values: Iterable[Value], node: ast.expr, how: s
     return _joined(earlier, mine, sums=not nodes or how.startswith("tensor"))
 
 
+def whole_numbers(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> TensorRef:
+    """Whole numbers, or truth values, that were computed from *values*: they have no graph."""
+    made = interp.data()
+    made.cell.whole = True
+    made.cell.detachment = dropped(interp, values, node, "integer")
+    return made
+
+
 def _joined(earlier: list[Detachment], last: Detachment | None, *, sums: bool) -> Detachment | None:
     """One record of several; *sums* where all of them want their graph back."""
     if last is None and earlier and all(one is earlier[0] for one in earlier):

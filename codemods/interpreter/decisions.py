@@ -88,19 +88,13 @@ class Decisions(Interpreter):
             _, base, offset, modulus = key
             nought = ("residue", base, modulus, -offset % modulus)
             return not self.policy.decide(nought, not likely, optional=optional, prefer_false=True)
-        while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
-            key, likely = key[1], not likely
-            answer = self.policy.decide(key, self._by_default(key, likely), optional=optional, prefer_false=True)
-            self._note_option(key, likely, answer)
-            return not answer
-        answer = self.policy.decide(key, self._by_default(key, likely), optional=optional)
-        self._note_option(key, likely, answer)
-        return answer
-
-    def _note_option(self, key: Hashable, likely: bool, answer: bool) -> None:
-        """Note that a path gives an option of the command line that is usually left out: ``--keep-graph``."""
+        denies = False
+        if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
+            denies, key, likely = True, key[1], not likely
+        answer = self.policy.decide(key, self._by_default(key, likely), optional=optional, prefer_false=denies)
         if answer is not likely and self.defaults.get(key) is likely:
-            self.policy.gives_options = True
+            self.policy.gives_options = True  # one that is usually left out: `--keep-graph`
+        return answer is not denies
 
     def _by_default(self, key: Hashable, likely: bool) -> bool:
         """Whether an option is likely to be what it is compared with: where it has a default, that is what it is."""

@@ -109,10 +109,7 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
 def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: ast.expr) -> TensorRef:
     made = value.cell.node
     if made is not None and isinstance(index, int) and catalogue.operation(made.operation).is_whole(index):
-        numbers = interp.data()
-        numbers.cell.whole = True
-        numbers.cell.detachment = cuts.dropped(interp, [value], node, "integer")
-        return numbers
+        return cuts.whole_numbers(interp, [value], node)
     if isinstance(index, (int, slice)) or index is None or index is Ellipsis or _basic(index, node):
         place = tuple(slot.value for slot in index.items) if isinstance(index, Sequence) else (index,)
         of_several = isinstance(index, int) and _has_own_storage(value.cell.node, index)

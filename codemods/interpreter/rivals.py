@@ -104,11 +104,7 @@ def _behind(shared: Node, seen_by: BackwardCall) -> set[Leaf]:
 
 def _reached_beside(nodes: Iterable[Node], one: BackwardCall) -> set[Leaf]:
     """The leaves that a pass reaches on ways that do not lead through one of *nodes*."""
-    below: dict[int, list[Node]] = {}
-    for consumer, producer in one.edges:
-        below.setdefault(id(consumer), []).append(producer)
-    produced = {id(producer) for _, producer in one.edges}
-    pending = [consumer for consumer, _ in one.edges if id(consumer) not in produced]
+    below, pending = one.producers(), one.roots()
     seen, found = {id(node) for node in nodes}, set()
     while pending:
         node = pending.pop()
@@ -117,7 +113,7 @@ def _reached_beside(nodes: Iterable[Node], one: BackwardCall) -> set[Leaf]:
         seen.add(id(node))
         if node.leaf is not None:
             found.add(node.leaf)
-        pending.extend(below.get(id(node), ()))
+        pending.extend(below[id(node)])
     return found
 
 

@@ -360,9 +360,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
     if row.places and not whole and not (len(args) == 2 and isinstance(args[1], TensorRef)):
         picked = interp.operation(name, values, node)
         picked.cell.extent = extents.of_operation(name, values, keywords, None)
-        places = interp.data()
-        places.cell.whole = True
-        places.cell.detachment = cuts.dropped(interp, values, node, "integer")
+        places = cuts.whole_numbers(interp, values, node)
         return Sequence("tuple", [Binding(picked), Binding(places)], fields=("values", "indices"))
     if name == "pad_packed_sequence":
         padded = interp.operation(name, values, node)
