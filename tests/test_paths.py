@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import GraphHeld, StaleGraph
+from autofix.codemods.facts import Fact, GraphHeld, StaleGraph
 from autofix.codemods.interpreter import analysis
 from autofix.codemods.interpreter.bounds import Bounds, comparison
 from autofix.codemods.interpreter.policy import BranchPolicy
@@ -102,7 +102,7 @@ def paths(script: str, monkeypatch: pytest.MonkeyPatch) -> list[BranchPolicy]:
     followed: list[BranchPolicy] = []
     follow = analysis._follow
 
-    def noted(sources: Sources, policy: BranchPolicy, found: Known) -> Interpreter:
+    def noted(sources: Sources, policy: BranchPolicy, found: Known) -> tuple[Interpreter, set[Fact]]:
         followed.append(policy)
         return follow(sources, policy, found)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from autofix.codemods.source import sources
 from autofix.codemods.source.nodes import Nodes
-from autofix.project import files, imports
+from autofix.project import dynamic_imports, files, imports
 from autofix.project import layout as layouts
 from autofix.project.disk import Inquiry
 from autofix.project.files import SourceFile
@@ -75,9 +75,14 @@ def gather(
     seen = {start}
     left = MOST_TEXT - len(file.text)
     pending = deque([(start, file.text)])
+    texts: dict[Path, str] = {}
     while pending and len(found) < MOST_FILES:
         importer, text = pending.popleft()
-        for place in _imports(text, importer, search):
+        texts[importer] = text
+        places = list(_imports(text, importer, search))
+        if not pending:
+            places += _by_options(texts, search)
+        for place in places:
             if place in seen or len(found) >= MOST_FILES or (within is not None and not place.is_relative_to(within)):
                 continue
             seen.add(place)
@@ -170,6 +175,24 @@ def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
     places, names = known[key]
     path.disk.note(names)
     yield from places
+
+
+def _by_options(texts: Mapping[Path, str], path: _SearchPath) -> Iterator[Path]:
+    """The project's files that the *texts* read so far load by the default of an option."""
+    loading = {place: text for place, text in texts.items() if _LOADS.search(text) and sources.parses(text)}
+    if not loading:
+        return
+    parsers = [text for text in texts.values() if "add_argument" in text and sources.parses(text)]
+    options = [one for text in parsers for one in sources.parse(text).nodes.once(dynamic_imports.defaults)]
+    for importer, text in loading.items():
+        parsed = sources.parse(text)
+        folders = path.for_importer(importer, parsed)
+        for pattern in parsed.nodes.once(dynamic_imports.patterns):
+            for one in filter(None, map(pattern.filled, dict.fromkeys(options))):
+                yield from imports.files_of(one, importer, folders, path.disk)
+
+
+_LOADS = re.compile(r"\b(?:import_module|__import__)\(")
 
 
 @dataclass

@@ -31,17 +31,17 @@ _CAUGHT = frozenset(("RuntimeError", "Exception", "BaseException"))
 _AGAIN = (ast.For, ast.AsyncFor, ast.While)
 
 
-def _probes(tree: ast.Module) -> tuple[ast.Try, ...]:
-    """Every ``try`` of a few statements whose errors are swallowed, and that holds no training.
+def _probes(tree: ast.Module) -> tuple[ast.Try | ast.With, ...]:
+    """Every ``try`` of a few statements whose errors are swallowed, and that holds no training, and ``with suppress``.
 
     In a loop that makes steps it may be there for one bad batch of many; a longer one may hold the training itself. A
     loop without a step compares, or times, the passes of several operations, of which some have none.
     """
-    found: list[ast.Try] = []
+    found: list[ast.Try | ast.With] = []
     pending: list[ast.AST] = [tree]
     while pending:
         part = pending.pop()
-        if isinstance(part, ast.Try) and len(part.body) <= _FEW and _swallows(part):
+        if isinstance(part, (ast.Try, ast.With)) and len(part.body) <= _FEW and _swallows(part):
             if not any(isinstance(one, _AGAIN) for statement in part.body for one in ast.walk(statement)):
                 found.append(part)
         # No statement stands in an expression, which may be deep.
@@ -59,8 +59,10 @@ def _trains(part: ast.AST) -> bool:
     )
 
 
-def _swallows(node: ast.Try) -> bool:
+def _swallows(node: ast.Try | ast.With) -> bool:
     """Whether no handler raises an error again, or leaves the script, and one catches what PyTorch raises."""
+    if isinstance(node, ast.With):
+        return any(map(_suppresses, (item.context_expr for item in node.items)))
     caught = {
         last_name(one)
         for handler in node.handlers
@@ -74,3 +76,10 @@ def _swallows(node: ast.Try) -> bool:
         for part in ast.walk(handler)
     )
     return not leaves and (bool(caught & _CAUGHT) or any(handler.type is None for handler in node.handlers))
+
+
+def _suppresses(manager: ast.expr) -> bool:
+    """Whether it is ``contextlib.suppress(RuntimeError)``."""
+    if not isinstance(manager, ast.Call) or last_name(manager.func) != "suppress":
+        return False
+    return any(last_name(argument) in _CAUGHT for argument in manager.args)

@@ -18,7 +18,7 @@ from autofix.codemods.facts import (
     Fact,
     Overwritten,
 )
-from autofix.codemods.interpreter import calls, class_lookup, frameworks, holding, lived, prepared, supposed
+from autofix.codemods.interpreter import calls, class_lookup, frameworks, holding, lived, prepared, supposed, switches
 from autofix.codemods.interpreter.entries import MODULE, entries, is_model_that_overwrites, may_go_wrong, ways
 from autofix.codemods.interpreter.interpreter import GaveUp, ProgramInterpreter
 from autofix.codemods.interpreter.policy import BranchPolicy, Path, Paths
@@ -186,9 +186,12 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
     Adds the functions that were *called*, and those that were where a path came to a pass, which is *trained*.
     """
     reached, idle = False, 0
+    known = set(found.facts)
+    runs: list[switches.Run] = []
     for policy in paths:
         before, steps = found.extent(), found.steps
-        interp = _follow(sources, policy, found)
+        interp, facts = _follow(sources, policy, found)
+        runs.append(switches.run_of(interp, facts))
         called |= interp.log.called
         if interp.tape.passes or interp.tape.rootless or interp.tape.cut:
             reached = True
@@ -199,6 +202,8 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
         limit = LOST if policy.path.entry == MODULE and not reached else IDLE
         if _is_spent(found) or idle > limit:
             break
+    for fact in switches.switched(runs, found.sources) - known if len(runs) > 1 else ():
+        found.facts[replace(fact, certainty=Certainty.LIKELY)] = found.facts.pop(fact)
     return reached
 
 
@@ -215,13 +220,13 @@ def _suppose(sources: Sources, found: Known, trained: set[ast.AST], known: Colle
         found.prelude.serves_several |= len(several) == MODELS
         found.supposed.update(several)
         for policy in Paths(PATHS_OF_MODEL, Path(entry=" ".join(several), supposed=True)):
-            trained |= _follow(sources, policy, found).log.called
+            trained |= _follow(sources, policy, found)[0].log.called
             if _is_spent(found):
                 return
 
 
-def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> Interpreter:
-    """Run one path and collect what it shows."""
+def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> tuple[Interpreter, set[Fact]]:
+    """Run one path and collect what it shows; the facts among it are returned, too."""
     begun = found.prelude.begin(policy) if policy.path.entry != MODULE else None
     interp = begun or ProgramInterpreter(sources, policy)
     policy.ways = found.ways_to_passes
@@ -234,10 +239,10 @@ def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> Interpreter
         found.complete = False
     finally:
         interp.close()
-    _collect(interp, found)
+    facts = _collect(interp, found)
     found.steps += interp.steps_taken + interp.steps_copied // 4
     found.every += 1
-    return interp
+    return interp, facts
 
 
 def _prepare(interp: Interpreter) -> None:
@@ -312,13 +317,15 @@ def _function_node(source: Source, entry: str) -> ast.AST | None:
     return next((part for part in body if isinstance(part, ast.FunctionDef) and part.name == name), None)
 
 
-def _collect(interp: Interpreter, found: Known) -> None:
-    """Add what one run has shown."""
+def _collect(interp: Interpreter, found: Known) -> set[Fact]:
+    """Add what one run has shown, and return its facts."""
+    facts: set[Fact] = set()
     given = tuple(asked.answer for asked in interp.policy.asked)
     path = interp.policy.path._replace(answers=given)
     for fact in checks.facts_of(interp, found, of_script=path.entry == MODULE):
         if interp.policy.gives_options and fact.certainty is Certainty.CERTAIN:
             fact = replace(fact, certainty=Certainty.LIKELY)
+        facts.add(fact)
         found.facts.setdefault(fact, path)
     flow.collect(interp, found)
     found.used |= interp.tape.reached | interp.tape.emptied
@@ -326,3 +333,4 @@ def _collect(interp: Interpreter, found: Known) -> None:
     found.followed += path.entry == MODULE
     found.crashes |= interp.log.crashes
     found.rootless |= interp.tape.rootless
+    return facts

@@ -118,6 +118,8 @@ def _of_name(interp: Interpreter, value: Name, name: str, node: ast.expr) -> Val
 
 
 def _of_program_module(interp: Interpreter, value: Module, name: str, node: ast.expr) -> Value:
+    if name == "__dict__":
+        return Mapping(value.scope.names)  # type: ignore[arg-type]  # the very names
     slot = value.scope.names.get(name)
     return interp.read(slot) if slot is not None else interp.symbol(("module", value.source.path, name))
 
@@ -178,12 +180,22 @@ def _of_symbol(interp: Interpreter, value: Symbol, name: str, node: ast.expr) ->
         return cuts.carry(interp, interp.symbol(("attr", value.key, name)), [value], node)
     if slot is None and name == "module" and value.leaf is not None:
         return value
+    if slot is None and name == "__dict__":
+        return _table(interp, value, node)
     if slot is None and _is_supposed(interp, name, node):
         made = interp.parameter("parameter", node)
         assert made.cell.leaf is not None
         made.cell.leaf.supposed = True
         slot = interp.attributes_of_opaque[value.key, name] = Binding(made)
     return interp.read(slot) if slot is not None else Method(value, name, node)
+
+
+def _table(interp: Interpreter, value: Symbol, node: ast.expr) -> Value:
+    """What ``vars(value)`` gives: of the arguments of a command line, all that the parser was told of."""
+    if value.key not in interp.options:
+        return interp.fresh_symbol("vars")
+    names = dict.fromkeys(interp.options[value.key])
+    return Mapping({name: Binding(plain(interp, get(interp, value, name, node))) for name in names}, more=True)
 
 
 def _is_supposed(interp: Interpreter, name: str, node: ast.expr) -> bool:
@@ -317,7 +329,7 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
         return Method(value.items, name, node)
     if class_lookup.is_module(value) and name in ("module", "_modules"):
         return _unwrapped(value, name)
-    inherited = name in _OF_EVERY_MODULE and class_lookup.is_module(value)
+    inherited = name in (OF_MODULES if base is not None else _OF_EVERY_MODULE) and class_lookup.is_module(value)
     given = MISSING if inherited else by_getattr(interp, value, name, node)
     if given is not MISSING:
         return given
@@ -475,30 +487,30 @@ def _is_no_parameter(value: Value) -> bool:
 
 OF_MODULES = frozenset(
     """
-T_destination activation add_bias_kv add_module add_zero_attn affine align_corners all_weights alpha append
-apply approximate batch_first beta bfloat16 bias bias_k bias_v bidirectional blank buffers call_super_init
-ceil_mode check_forward_args check_hidden_size check_input children clear cls_to_become compile
-convert_sync_batchnorm copy count_include_pad cpu cuda custom_decoder custom_encoder cutoffs d_model
-decoder_layer delta device device_ids dilation dim dim_feedforward distance_function div_value divisor_override
-double downscale_factor dropout dtype dump_patches elementwise_affine embed_dim embedding_dim
-enable_nested_tensor encoder_layer end_dim eps eval extend extra_repr flatten_parameters float forward freeze
-from_pretrained fromkeys full gather generate_square_subsequent_mask get get_buffer get_expected_cell_size
-get_expected_hidden_size get_extra_state get_parameter get_submodule groups half has_uninitialized_params head
-head_bias hidden_size ignore_index in1_features in2_features in_channels in_features include_last_offset init
-initialize_parameters inplace input_size insert ipu items k kdim keepdim kernel_size keys label_smoothing lambd
-layer_norm_eps load_state_dict log_input log_prob log_target lower margin mask_check max_norm max_val max_value
-merge_masks min_val min_value mode module modules momentum mtia n_classes name named_buffers named_children
-named_modules named_parameters negative_slope nhead nonlinearity norm norm_first norm_type normalized_shape
-num_channels num_chunks num_classes num_decoder_layers num_embeddings num_encoder_layers num_features num_groups
-num_heads num_layers num_parameters options out_channels out_features output_device output_padding output_ratio
-output_size p padding padding_idx padding_mode parallel_apply parameters permute_hidden pop popitem pos_weight
-predict process_group proj_size recompute_scale_factor reduce reduction register_backward_hook register_buffer
-register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook
+T_destination activation add_bias_kv add_module add_zero_attn affine align_corners all_weights alpha append apply
+approximate batch_first beta bfloat16 bias bias_k bias_v bidirectional blank buffers call_super_init ceil_mode
+check_forward_args check_hidden_size check_input children clear cls_to_become compile convert_sync_batchnorm copy
+count_include_pad cpu cuda custom_decoder custom_encoder cutoffs d_model decoder_layer delta device device_ids
+dilation dim dim_feedforward distance_function div_value divisor_override double downscale_factor dropout dtype
+dump_patches elementwise_affine embed_dim embedding_dim enable_nested_tensor encoder_layer end_dim eps eval extend
+extra_repr flatten_parameters float forward freeze from_pretrained fromkeys full gather
+generate_square_subsequent_mask get get_buffer get_expected_cell_size get_expected_hidden_size get_extra_state
+get_parameter get_submodule groups half has_uninitialized_params head head_bias hidden_size ignore_index in1_features
+in2_features in_channels in_features include_last_offset init initialize_parameters inplace input_size insert ipu
+items k kdim keepdim kernel_size keys label_smoothing lambd layer_norm_eps load_state_dict log_input log_prob
+log_target lower margin mask_check max_norm max_val max_value merge_masks min_val min_value mode module modules
+momentum mtia n_classes name named_buffers named_children named_modules named_parameters negative_slope nhead
+nonlinearity norm norm_first norm_type normalized_shape num_batches_tracked num_channels num_chunks num_classes
+num_decoder_layers num_embeddings num_encoder_layers num_features num_groups num_heads num_layers num_parameters
+options out_channels out_features output_device output_padding output_ratio output_size p padding padding_idx
+padding_mode parallel_apply parameters permute_hidden pop popitem pos_weight predict process_group proj_size
+recompute_scale_factor reduce reduction register_backward_hook register_buffer register_forward_hook
+register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook
 register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter
 register_state_dict_post_hook register_state_dict_pre_hook replicate requires_grad_ reset_parameters
-reset_running_stats return_indices scale_factor scale_grad_by_freq scatter set_extra_state set_submodule
-setdefault share_memory size size_average sparse start_dim state_dict stride swap tail threshold to to_empty
-track_running_stats train training transposed type unflattened_size update upper upscale_factor value values
+reset_running_stats return_indices running_mean running_var scale_factor scale_grad_by_freq scatter set_extra_state
+set_submodule setdefault share_memory size size_average sparse start_dim state_dict stride swap tail threshold to
+to_empty track_running_stats train training transposed type unflattened_size update upper upscale_factor value values
 vdim weight weight_hh weight_ih xpu zero_grad zero_infinity
 """.split()
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
+    constants,
     distributions,
     effects,
     errors,
@@ -487,7 +488,9 @@ def call_method(
         case Super():
             return super_calls.call_super(interp, receiver, name, args, keywords, node)
         case Symbol():
-            return unknown_calls.call_unknown(interp, receiver, name, args, keywords, node)
+            return constants.of_usual_text(interp, receiver, name, args, keywords) or unknown_calls.call_unknown(
+                interp, receiver, name, args, keywords, node
+            )
         case Function() | Bound() if name == "cache_clear":
             cached = receiver.function if isinstance(receiver, Bound) else receiver
             cached.cache = {}

@@ -9,10 +9,11 @@ import os.path
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.interpreter import mapping_keys
-from autofix.codemods.interpreter.values import Binding, Sequence, Value, is_constant
+from autofix.codemods.interpreter.values import Binding, Sequence, Symbol, Value, is_constant
 from autofix.codemods.interpreter.values import Mapping as Dictionary
 
 if TYPE_CHECKING:
@@ -107,12 +108,52 @@ def of_text(interp: Interpreter, text: str, name: str, args: list[Value], keywor
     return computed(interp, getattr(text, name), args, keywords)
 
 
+def of_usual_text(
+    interp: Interpreter, text: Symbol, name: str, args: list[Value], keywords: Mapping[str, Value]
+) -> Symbol | None:
+    """A method of an unknown text with a default: ``opt.model.replace("_", "")``; None where it gives no text."""
+    if not isinstance(text.usual, str) or keywords or name not in _OF_TEXT:
+        return None
+
+    def called(known: str, *others: Any) -> str | None:
+        made = of_text(interp, known, name, list(others), {})
+        return made if isinstance(made, str) else None
+
+    with suppress(NotWritten):
+        usual = usual_text(interp, [text, *args], called)
+        if usual is not None:
+            made = interp.symbol(("text", name, text.key, *map(interp.key, args)))
+            made.usual = usual
+            return made
+    return None
+
+
 def is_wide(text: str) -> bool:
     """Whether a format may ask for text of many thousand characters: ``{:>10000000}``."""
     return _WIDE.search(text) is not None
 
 
 _WIDE = re.compile(r"\d{5}")
+
+
+def usual_text(interp: Interpreter, parts: list[Value], compute: Callable[..., str | None]) -> str | None:
+    """The text that *compute* makes of *parts*, each of them what it usually is; None where one has no default."""
+    known = [part.usual if isinstance(part, Symbol) else part for part in parts]
+    for part, usual in zip(parts, known, strict=True):
+        if usual is None or not is_constant(usual):
+            return None
+        if isinstance(part, Symbol) and interp.policy.denied(("Eq", part.key, interp.key(usual))):
+            return None
+    if length(known) > LARGEST:
+        return None
+    with suppress(TypeError, ValueError, OverflowError):
+        return compute(*known)
+    return None
+
+
+def length(parts: list[Any]) -> int:
+    """Number of characters of the texts among *parts*: doubled by each line, they would fill the memory."""
+    return sum(len(part) for part in parts if isinstance(part, (str, bytes)))
 
 
 def by_place(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Sequence:

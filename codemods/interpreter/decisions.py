@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable
+from contextlib import suppress
 
 from autofix.codemods.interpreter import class_lookup, comparisons, counters
+from autofix.codemods.interpreter.policy import chooses_by_name
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import ENCLOSED, Instance, Mapping, Sequence, Symbol, TensorRef, Value
 
+_COMPARED = {"Eq": operator.eq, "Lt": operator.lt, "Gt": operator.gt}
 _LONG = 1_000
 """Items of a container whose length is compared with a bound that is not known."""
 
@@ -92,16 +96,41 @@ class Decisions(Interpreter):
         if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
             denies, key, likely = True, key[1], not likely
         answer = self.policy.decide(key, self._by_default(key, likely), optional=optional, prefer_false=denies)
-        if answer is not likely and self.defaults.get(key) is likely:
+        if answer is not likely and not chooses_by_name(key) and self._usual_answer(key) is likely:
             self.policy.gives_options = True  # one that is usually left out: `--keep-graph`
         return answer is not denies
+
+    def _usual_answer(self, key: Hashable) -> bool | None:
+        """The answer to a condition by the defaults of options; None where they do not say."""
+        match key:
+            case ("not", condition):
+                usual = self._usual_answer(condition)
+                return None if usual is None else not usual
+            case ("Eq" | "Lt" | "Gt" as name, one, other):
+                left, right = self._usual_of(one), self._usual_of(other)
+                if left is None or right is None:
+                    return None
+                with suppress(TypeError):
+                    return bool(_COMPARED[name](left, right))
+                return None
+        usual = self._usual_of(key)
+        return None if usual is None else bool(usual)
+
+    def _usual_of(self, key: Hashable) -> Value:
+        """The constant that a value is by a default, or is in any case; None for others."""
+        match key:
+            case ("str" | "int" | "float", constant):
+                return constant
+        known = self.defaults.get(key)
+        return self._unknowns[key].usual if known is None and key in self._unknowns else known
 
     def _by_default(self, key: Hashable, likely: bool) -> bool:
         """Whether an option is likely to be what it is compared with: where it has a default, that is what it is."""
         match key:
-            case ("Eq", option, against) | ("Eq", against, option):
-                usual = self.defaults.get(option)
-                is_text = isinstance(usual, str) and isinstance(against, tuple) and against[:1] == ("str",)
-                if is_text and not self.policy.denied(("Eq", option, ("str", usual))):
-                    return against == ("str", usual)
+            case ("Eq", one, other):
+                for option, against in ((one, other), (other, one)):
+                    usual = self._usual_of(option)
+                    is_text = isinstance(usual, str) and isinstance(against, tuple) and against[:1] == ("str",)
+                    if is_text and not self.policy.denied(("Eq", option, ("str", usual))):
+                        return against == ("str", usual)
         return likely

@@ -150,7 +150,7 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
         parts = [interp.read(slot) for slot in slots]
         text = interp.symbol(("format", left, *(interp.key(part) for part in parts)))
         if "*" not in left and not constants.is_wide(left):  # `%*d` takes its width from an operand
-            text.usual = _usual_text(interp, parts, lambda *known: left % known)
+            text.usual = constants.usual_text(interp, parts, lambda *known: left % known)
         return text
     if isinstance(left, (Sequence, Mapping)) or isinstance(right, Sequence):
         made = _of_containers(interp, kind, left, right, node)
@@ -161,7 +161,7 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
     if low is not None or high is not None:
         result = Symbol(result.key, low, high)
     elif kind is ast.Add and (isinstance(left, str) or isinstance(right, str)):
-        result.usual = _usual_text(interp, [left, right], operator.add)
+        result.usual = constants.usual_text(interp, [left, right], operator.add)
     return cuts.carry(interp, result, [left, right], node)
 
 
@@ -174,26 +174,6 @@ def _is_range_around(interp: Interpreter, node: ast.expr) -> bool:
     return any(isinstance(one, ast.Call) and ast.unparse(one) == over for one in around)
 
 
-def _usual_text(interp: Interpreter, parts: list[Value], compute: Callable[..., str]) -> str | None:
-    """The text that *compute* makes of *parts*, each of them what it usually is; None where one has no default."""
-    known = [part.usual if isinstance(part, Symbol) else part for part in parts]
-    for part, usual in zip(parts, known, strict=True):
-        if usual is None or not is_constant(usual):
-            return None
-        if isinstance(part, Symbol) and interp.policy.denied(("Eq", part.key, interp.key(usual))):
-            return None
-    if _length(known) > constants.LARGEST:
-        return None
-    with suppress(TypeError, ValueError, OverflowError):
-        return compute(*known)
-    return None
-
-
-def _length(parts: list[Any]) -> int:
-    """Number of characters of the texts among *parts*: doubled by each line, they would fill the memory."""
-    return sum(len(part) for part in parts if isinstance(part, (str, bytes)))
-
-
 def _of_constants(interp: Interpreter, kind: type[ast.operator], left: Value, right: Value) -> Value:
     """An operator between two numbers or texts, worked out where the result is no larger than Python's usual ones."""
     name, compute = _BINARY[kind]
@@ -203,7 +183,7 @@ def _of_constants(interp: Interpreter, kind: type[ast.operator], left: Value, ri
         interp.unrolling.periods.append(right)
     if isinstance(left, str) and kind is ast.Mod and constants.is_wide(left):
         return interp.symbol(("format", left, interp.key(right)))
-    if _length([left, right]) > constants.LARGEST:
+    if constants.length([left, right]) > constants.LARGEST:
         return interp.fresh_symbol(name)
     try:
         if kind in (ast.Pow, ast.LShift, ast.Mult) and abs(_magnitude(left) * _magnitude(right)) > 1e6:
@@ -474,10 +454,10 @@ def _formatted(interp: Interpreter, node: ast.JoinedStr) -> Value:
         else:
             parts.append(interp.eval(part))
             values.append(parts[-1])
-    if all(isinstance(part, str) for part in parts) and _length(parts) <= constants.LARGEST:
+    if all(isinstance(part, str) for part in parts) and constants.length(parts) <= constants.LARGEST:
         return "".join(parts)
     made = interp.symbol(("text", *parts))
-    made.usual = _usual_text(interp, values, lambda *known: "".join(map(str, known)))
+    made.usual = constants.usual_text(interp, values, lambda *known: "".join(map(str, known)))
     return made
 
 

@@ -6,7 +6,7 @@ import ast
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import class_lookup, constants, errors
+from autofix.codemods.interpreter import class_lookup, constants, errors, super_calls
 from autofix.codemods.interpreter.library import (  # noqa: F401
     builtins,
     collections,
@@ -28,7 +28,7 @@ from autofix.codemods.interpreter.library import (  # noqa: F401
     unread,
 )
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
-from autofix.codemods.interpreter.values import Value
+from autofix.codemods.interpreter.values import Instance, Name, Super, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -49,12 +49,20 @@ def call_name(interp: Interpreter, path: str, args: list[Value], keywords: dict[
     """A call of something imported, by its dotted name."""
     if path in _READING:
         errors.may_happen(interp, "FileNotFoundError", node)
+    if args and isinstance(args[0], Instance) and _is_base(args[0], path.rpartition(".")[0]):
+        receiver = Super(args[0], args[0].cls)
+        return super_calls.call_super(interp, receiver, path.rpartition(".")[2], args[1:], keywords, node)
     args = _opened(path, args)
     if path in constants.FUNCTIONS:
         with suppress(constants.NotWritten):
             return constants.computed(interp, constants.FUNCTIONS[path], args, keywords)
     result = model.call(interp, Call(node, path), given=args, keywords=keywords)
     return unread.unread(interp, path, args, keywords, node) if result is DECLINED else result
+
+
+def _is_base(instance: Instance, path: str) -> bool:
+    """Whether *path* is a class, not of the program, that an object is derived from: ``nn.GRU.__init__(self)``."""
+    return any(isinstance(cls, Name) and cls.path == path for cls in class_lookup.lineage(instance.cls))
 
 
 def _opened(path: str, args: list[Value]) -> list[Value]:

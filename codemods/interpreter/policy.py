@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from autofix.codemods.interpreter.bounds import Bounds, Comparison, comparison
@@ -134,7 +134,7 @@ class BranchPolicy:
         likely = likely or switch == _SAME_SHAPE
         position = len(self.asked)
         changes = varies(key)
-        flips = (changes or not optional or not likely) and not periodic(key)
+        flips = (changes or not optional or likely is prefer_false) and not periodic(key)
         place, steers = self.place() if flips else (None, False)
         flips = flips and (steers or not _compares_dimensions(key))
         asked_at = place, _form(key)
@@ -160,6 +160,11 @@ class BranchPolicy:
         if switch:
             self._switches[switch] = key
         return answer
+
+    @property
+    def answers(self) -> Mapping[Hashable, bool]:
+        """The answers given on this path, by what was asked."""
+        return self._known
 
     def _implied(self, compared: Comparison | None) -> tuple[bool, list[int]] | None:
         if compared is None or compared.of not in self._bounds:
@@ -249,7 +254,7 @@ class BranchPolicy:
         For a path that has come to none: what waits for a memory to fill, or for a first evaluation.  Before them come
         the options that choose by name what is trained (``if opt.kind == "both"``), as few as there are as a rule.
         """
-        chosen = [at for at, asked in enumerate(self.asked) if asked.flips and _chooses_by_name(asked.place)][:BY_NAME]
+        chosen = [at for at, asked in enumerate(self.asked) if asked.flips and _names_at(asked.place)][:BY_NAME]
         functions = self.ways().functions
         near = [functions.get(function, 0) if function is not None else 1 for function in self._asked_in]
         others = [at for at in range(len(self.asked)) if near[at] and at not in chosen]
@@ -282,10 +287,18 @@ def _compares_dimensions(key: Hashable) -> bool:
     return False
 
 
-def _chooses_by_name(place: Hashable) -> bool:
-    """Whether a question, at a place of :class:`Decision`, compares an option with a text."""
+def _names_at(place: Hashable) -> bool:
+    """Whether a question, at a place of :class:`Decision`, chooses by name."""
     match place:
-        case (_, ("Eq", ("attr" | "item", *_), ("str", str()))):
+        case (_, form):
+            return chooses_by_name(form)
+    return False
+
+
+def chooses_by_name(key: Hashable) -> bool:
+    """Whether a condition compares an option with a text: ``options.kind == "both"``."""
+    match key:
+        case ("Eq", ("attr" | "item", *_), ("str", str())):
             return True
     return False
 

@@ -126,8 +126,8 @@ def _zero_grad(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Value, 
 
 
 @of_unknown("state_dict", "load_state_dict", "flatten_parameters")
-def _nothing(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Value, **__: Value) -> Value:
-    return None
+def _unlike_tensors(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Value, **__: Value) -> Value:
+    return interp.fresh_symbol(call.name)  # of another key than the receiver's: it is no part of the model
 
 
 @of_unknown("requires_grad_")
@@ -241,20 +241,22 @@ def _is_trained(value: Value) -> bool:
 
 @of_unknown("parse_args")
 def _parse_args(interp: Interpreter, call: Call, parser: Symbol, /, args: Value = None, *_: Value) -> Value:
-    """``parse_args()``; of ``parse_args([])`` every value is the default."""
-    parsed = interp.symbol(("arguments", parser.key))
-    if isinstance(args, Sequence) and not args.items and not args.more:
-        for key, usual in interp.defaults.items():
-            match key:
-                case ("attr", owner, str(name)) if owner == parsed.key:
-                    interp.attributes_of_opaque[owner, name] = Binding(usual)
-    return parsed
+    return _parsed(interp, parser, args)
 
 
 @of_unknown("parse_known_args")
-def _parse_known_args(interp: Interpreter, call: Call, parser: Symbol, /, *_: Value, **__: Value) -> Value:
+def _parse_known_args(interp: Interpreter, call: Call, parser: Symbol, /, args: Value = None, *_: Value) -> Value:
+    return Sequence("tuple", [Binding(_parsed(interp, parser, args)), Binding(interp.fresh_symbol(call.name))])
+
+
+def _parsed(interp: Interpreter, parser: Symbol, args: Value) -> Symbol:
+    """The arguments that *parser* gives; of an empty list every value is the default."""
     parsed = interp.symbol(("arguments", parser.key))
-    return Sequence("tuple", [Binding(parsed), Binding(interp.fresh_symbol(call.name))])
+    if isinstance(args, Sequence) and not args.items and not args.more:
+        for name in interp.options.get(parsed.key, []):
+            if ("attr", parsed.key, name) in interp.defaults:
+                interp.attributes_of_opaque[parsed.key, name] = Binding(interp.defaults["attr", parsed.key, name])
+    return parsed
 
 
 @of_unknown("add_argument_group", "add_mutually_exclusive_group")
@@ -262,13 +264,19 @@ def _argument_group(interp: Interpreter, call: Call, parser: Symbol, /, *_: Valu
     return parser  # a group's arguments are the parser's
 
 
+_OF_ACTIONS = {"store_true": False, "store_false": True}
+"""The defaults of options by what their parser does with them."""
+
+
 @of_unknown("add_argument")
 def _add_argument(interp: Interpreter, call: Call, parser: Symbol, /, *args: Value, **options: Value) -> Value:
     parsed = interp.symbol(("arguments", parser.key))
     flags = [flag for flag in args if isinstance(flag, str)]
     long = [flag for flag in flags if flag.startswith("--")] or flags
-    usual = options.get("default", False if options.get("action") == "store_true" else None)
+    action = options.get("action")
+    usual = options.get("default", _OF_ACTIONS.get(action) if isinstance(action, str) else None)
     given = options.get("dest", long[0].lstrip("-").replace("-", "_") if long else "")
+    interp.options.setdefault(parsed.key, []).append(given)
     if isinstance(usual, (str, int, float)):
         interp.defaults["attr", parsed.key, given] = usual
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from autofix.codemods.facts import Span
 from autofix.codemods.source.nodes import Nodes
 from autofix.codemods.source.sources import Source, last_name
 
@@ -94,6 +95,18 @@ def _lines(sources: Iterable[Source], executed: Collection[ast.stmt]) -> Iterato
                 body = getattr(statement, "body", None)
                 end = body[0].lineno - 1 if isinstance(body, list) and body else statement.end_lineno or 0
                 yield from ((source, line) for line in range(statement.lineno, max(end, statement.lineno) + 1))
+
+
+def statement_at(sources: Iterable[Source], span: Span) -> ast.stmt | None:
+    """The innermost statement that a place of the program, whose lines are counted through all *sources*, is in."""
+    source = max((one for one in sources if one.start < span.line), key=lambda one: one.start)
+    line = span.line - source.start
+    found = [
+        statement
+        for statement in source.nodes.once(_statements)
+        if statement.lineno <= line <= (statement.end_lineno or statement.lineno)
+    ]
+    return max(found, key=lambda statement: (statement.lineno, statement.col_offset), default=None)
 
 
 def _statements(nodes: Nodes) -> list[ast.stmt]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -153,10 +154,20 @@ def _number(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
         except ValueError:
             return interp.fresh_symbol("number")
     if isinstance(value, Symbol):
+        if isinstance(value.usual, str):
+            return _usual_number(interp, kind, value, value.usual)
         opaque = isinstance(value.key, tuple) and value.key[:1] == ("~",)
         # An unknown value may be a tensor, and then has a `detach()` that its number has not.
         return replace(value, key=("float", value.key)) if opaque and kind is float else value
     return cuts.carry(interp, interp.fresh_symbol("number"), args, call.node, "number")
+
+
+def _usual_number(interp: Interpreter, kind: Callable[..., Any], text: Symbol, usual: str) -> Symbol:
+    """The number in an unknown text with a default: ``int(os.getenv("WORKERS", "4"))``."""
+    number = interp.symbol((kind.__name__, text.key))
+    with suppress(ValueError):
+        number.usual = kind(usual)
+    return number
 
 
 @model("builtins.bool")
@@ -253,7 +264,8 @@ def _globals(interp: Interpreter, call: Call) -> Value:
 
 @model("builtins.__import__")
 def _import(interp: Interpreter, call: Call, name: Value, *_: Value, **__: Value) -> Value:
-    return imported(interp, name.partition(".")[0]) if isinstance(name, str) else DECLINED
+    path = interp.usual(name) if isinstance(name, Symbol) else name
+    return imported(interp, path.partition(".")[0]) if isinstance(path, str) else DECLINED
 
 
 def imported(interp: Interpreter, name: str) -> Value:

@@ -169,7 +169,7 @@ def _load(
     """The parameters are written in place, by ``copy_``, unless they are given other tensors."""
     if assign is False:
         _write_parameters(interp, call, module)
-    return None
+    return interp.fresh_symbol(call.name)  # the keys that are missing and the ones that nothing takes
 
 
 @of_module("reset_parameters")

@@ -20,6 +20,7 @@ from autofix.codemods.interpreter.values import (
     Function,
     Instance,
     Mapping,
+    Module,
     Name,
     Sequence,
     Super,
@@ -224,7 +225,7 @@ def _has(value: Value, name: str) -> bool | None:
 
 @model("builtins.vars")
 def _vars(interp: Interpreter, call: Call, *args: Value) -> Value:
-    if args and isinstance(args[0], Instance):
+    if args and isinstance(args[0], (Instance, Module, Symbol)):
         return attributes.get(interp, args[0], "__dict__", call.node)
     return interp.fresh_symbol("vars")
 

@@ -21,6 +21,7 @@ from autofix.codemods.interpreter.values import (
     Mapping,
     Name,
     Sequence,
+    Symbol,
     Value,
 )
 
@@ -28,9 +29,20 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 
+@model("os.getenv", "os.environ.get")
+def _variable(interp: Interpreter, call: Call, name: Value, default: Value = None, /) -> Value:
+    """A variable of the environment, the same wherever it is read."""
+    found = interp.symbol(("environment", interp.key(name)))
+    found.usual = default if isinstance(default, str) else None
+    return found
+
+
 @model("importlib.import_module")
-def _import_module(interp: Interpreter, call: Call, name: Value, /) -> Value:
-    return imported(interp, name) if isinstance(name, str) else DECLINED
+def _import_module(interp: Interpreter, call: Call, name: Value, package: Value = None) -> Value:
+    path = interp.usual(name) if isinstance(name, Symbol) else name
+    if isinstance(path, str) and path.startswith("."):
+        path = f"{package}{path}" if isinstance(package, str) and not path.startswith("..") else None
+    return imported(interp, path) if isinstance(path, str) else DECLINED
 
 
 @model("types.MethodType")

@@ -14,6 +14,7 @@ from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
     Binding,
     Function,
+    GradMode,
     Method,
     SavedTensorHooks,
     Sequence,
@@ -51,6 +52,8 @@ def _grad_mode(interp: Interpreter, call: Call, *args: Value, **keywords: Value)
         args[0].grad_mode = mode.enabled
         return args[0]
     if call.last == "set_grad_enabled":
+        if mode.enabled is None and args and isinstance(args[0], Symbol):
+            mode = GradMode(interp.truth(args[0]))
         interp.set_grad(mode.enabled is not False, interp.site(call.node))
     return mode
 

@@ -28,6 +28,8 @@ class Symbols(Environment):
         self.policy = policy
         self.defaults: dict[Hashable, Value] = {}
         """Defaults of command line arguments, by the keys of their values."""
+        self.options: dict[Hashable, list[str]] = {}
+        """The names of all command line arguments, by the keys of what a parser gives."""
         self.served: dict[Hashable, Served] = {}
         """Datasets and loaders whose items have a graph, by the keys of their values."""
         self.named: dict[Hashable, Value] = {}

@@ -1,0 +1,67 @@
+"""Mistakes that hang on a switch: the program has both ways, and only how it is configured decides between them.
+
+``f = f.detach() if options.frozen else f`` is right or wrong by an option, whose value the source does not have.  The
+other path executes the same statements and runs the same pass as often, without the error: such a mistake is likely.
+A mistake in a branch of its own is certain all the same: whoever takes that branch meets it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from autofix.codemods.facts import Fact, Overwritten, Span, StaleGraph
+from autofix.codemods.interpreter.policy import varies
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.source.reach import statement_at
+from autofix.codemods.source.sources import Source
+
+
+class Run(NamedTuple):
+    """One path as it was followed."""
+
+    answers: Mapping[object, bool]
+    """The answer to each condition that was asked."""
+    facts: frozenset[Fact]
+    executed: Collection[ast.stmt]
+    passes: Mapping[Span, int]
+    """Number of backward passes by their places."""
+
+
+def run_of(interp: Interpreter, facts: Iterable[Fact]) -> Run:
+    passes = Counter(one.site.span for one in interp.tape.passes)
+    return Run(interp.policy.answers, frozenset(facts), interp.log.executed, passes)
+
+
+def switched(runs: Collection[Run], sources: Collection[Source]) -> set[Fact]:
+    """The facts among those of *runs*, all from one entry, that hang on a switch."""
+    found: set[Fact] = set()
+    for fact in {fact for run in runs for fact in run.facts if isinstance(fact, (StaleGraph, Overwritten))}:
+        showing = [run for run in runs if fact in run.facts]
+        others = [run for run in runs if not _has_like(run, fact) and _comes_as_far(run, fact, sources)]
+        if all(any(_is_other_way(one, other, fact) for other in others) for one in showing):
+            found.add(fact)
+    return found
+
+
+def _has_like(run: Run, fact: Fact) -> bool:
+    """Whether a run shows a mistake of the same kind with the same cause, perhaps by another way."""
+    return any(type(one) is type(fact) and one.cause == fact.cause for one in run.facts)
+
+
+def _is_other_way(one: Run, other: Run, fact: StaleGraph | Overwritten) -> bool:
+    return other.passes.get(fact.failed, 0) >= one.passes.get(fact.failed, 0) and _differ_by_switches(one, other)
+
+
+def _comes_as_far(run: Run, fact: StaleGraph | Overwritten, sources: Collection[Source]) -> bool:
+    """Whether a run executes all the statements that have to do with a mistake."""
+    spans = (role.span for role in fact.roles() if role.name != "loop")
+    return all(statement_at(sources, span) in run.executed for span in spans)
+
+
+def _differ_by_switches(one: Run, other: Run) -> bool:
+    """Whether two runs answer some conditions otherwise, none of which changes from iteration to iteration."""
+    changed = [key for key, answer in one.answers.items() if other.answers.get(key, answer) is not answer]
+    return bool(changed) and not any(map(varies, changed))
