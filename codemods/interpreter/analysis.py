@@ -203,7 +203,8 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
         if _is_spent(found) or idle > limit:
             break
     for fact in switches.switched(runs, found.sources) - known if len(runs) > 1 else ():
-        found.facts[replace(fact, certainty=Certainty.LIKELY)] = found.facts.pop(fact)
+        if fact in found.facts:  # some are completed once all paths are known
+            found.facts[replace(fact, certainty=Certainty.LIKELY)] = found.facts.pop(fact)
     return reached
 
 

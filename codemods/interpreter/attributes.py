@@ -20,6 +20,7 @@ from autofix.codemods.interpreter import (
     optimizers,
 )
 from autofix.codemods.interpreter.generators import Generator
+from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.values import (
     NOTHING,
     Applied,
@@ -672,6 +673,8 @@ def _set_on_tensor(
 
 def require_grad(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.expr) -> None:
     """``requires_grad_(wanted)``."""
+    if isinstance(wanted, Symbol) and not varies(wanted.key):
+        wanted = interp.truth(wanted)
     cell = tensor.cell
     interp.activity += 1
     if cell.node is None:

@@ -93,6 +93,9 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
     if isinstance(left, Symbol) and isinstance(right, bool) and varies(left.key) and isinstance(op, _EQUALS):
         return left if right == isinstance(op, (ast.Is, ast.Eq)) else negated(interp, left)  # `done == True` is `done`
     if isinstance(op, (ast.Is, ast.IsNot)):
+        if right is None and isinstance(left, Name) and left.path in interp.optional_imports:
+            there = interp.symbol(interp.optional_imports[left.path])
+            return there if isinstance(op, ast.IsNot) else negated(interp, there)
         same = _identity(left, right)
         if same is not None:
             return same == isinstance(op, ast.Is)
@@ -164,9 +167,10 @@ def _asked(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> Sym
         asked = interp.symbol(residue)
         return negated(interp, asked) if kind is ast.NotEq else asked
     opposite = _OPPOSITES.get(kind)
-    if opposite is not None:
-        return negated(interp, interp.symbol((opposite, interp.key(left), interp.key(right))))
-    return interp.symbol((kind.__name__, interp.key(left), interp.key(right)))
+    asked = interp.symbol((opposite or kind.__name__, interp.key(left), interp.key(right)))
+    if any(isinstance(one, Symbol) and one.detachment is not None for one in (left, right)):
+        interp.computed.add(asked.key)
+    return negated(interp, asked) if opposite is not None else asked
 
 
 _OPPOSITES: dict[type[ast.cmpop], str] = {ast.NotEq: "Eq", ast.GtE: "Lt", ast.LtE: "Gt"}

@@ -9,7 +9,7 @@ from contextlib import suppress
 from autofix.codemods.interpreter import class_lookup, comparisons, counters
 from autofix.codemods.interpreter.policy import chooses_by_name
 from autofix.codemods.interpreter.protocol import Interpreter
-from autofix.codemods.interpreter.values import ENCLOSED, Instance, Mapping, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.interpreter.values import ENCLOSED, Instance, Mapping, Name, Sequence, Symbol, TensorRef, Value
 
 _COMPARED = {"Eq": operator.eq, "Lt": operator.lt, "Gt": operator.gt}
 _LONG = 1_000
@@ -41,7 +41,11 @@ class Decisions(Interpreter):
                 counters.note(self, value.key, answer)
                 return answer
             case TensorRef():
+                if value.cell.node is not None or value.cell.detachment is not None:
+                    self.computed.add(self.truth_key(value))
                 return self.policy.decide(self.truth_key(value), likely, optional=optional)
+            case Name(path=path) if path in self.optional_imports:
+                return self.policy.decide(self.optional_imports[path], likely, optional=optional)
             case Sequence() if value.kind in ENCLOSED:
                 return True
             case Sequence() | Mapping():
@@ -96,15 +100,15 @@ class Decisions(Interpreter):
         if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
             denies, key, likely = True, key[1], not likely
         answer = self.policy.decide(key, self._by_default(key, likely), optional=optional, prefer_false=denies)
-        if answer is not likely and not chooses_by_name(key) and self._usual_answer(key) is likely:
+        if answer is not likely and not chooses_by_name(key) and self.usual_answer(key) is likely:
             self.policy.gives_options = True  # one that is usually left out: `--keep-graph`
         return answer is not denies
 
-    def _usual_answer(self, key: Hashable) -> bool | None:
-        """The answer to a condition by the defaults of options; None where they do not say."""
+    def usual_answer(self, key: Hashable) -> bool | None:
+        """The answer to the condition *key* by the defaults of options; None where they do not say."""
         match key:
             case ("not", condition):
-                usual = self._usual_answer(condition)
+                usual = self.usual_answer(condition)
                 return None if usual is None else not usual
             case ("Eq" | "Lt" | "Gt" as name, one, other):
                 left, right = self._usual_of(one), self._usual_of(other)

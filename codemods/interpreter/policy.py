@@ -322,20 +322,20 @@ def _switch(key: Hashable) -> str:
     The objects of a program that have a switch of one name have it from one configuration.  So have tensors their
     shapes: the states of all layers fit the batch, or none does.
     """
-    if isinstance(key, tuple) and len(key) == 3 and key[0] == "Eq" and _is_shape(key[1]) and _is_shape(key[2]):
+    if isinstance(key, tuple) and len(key) == 3 and key[0] == "Eq" and is_shape(key[1]) and is_shape(key[2]):
         return _SAME_SHAPE
     if isinstance(key, tuple) and len(key) == 3 and key[0] in ("attr", "item") and not varies(key):
         return key[2].strip("_") if isinstance(key[2], str) and key[2] not in _OF_TENSORS else ""
     return ""
 
 
-def _is_shape(key: Hashable) -> bool:
+def is_shape(key: Hashable) -> bool:
     """Whether a value is the shape of a tensor, or a part of one."""
     match key:
         case ("attr", _, "shape" | "ndim") | ("~", "size" | "numel", *_) | ("len", ("tensor", *_)):
             return True
         case ("item", of, _):
-            return _is_shape(of)
+            return is_shape(of)
     return False
 
 
@@ -347,7 +347,7 @@ def _is_emptiness(key: Hashable) -> bool:
         case ("Eq", ("int", 0), ("~", "call", ("method", _, "size" | "numel"), _)):
             return True
         case ("Eq", size, ("int", 0)) | ("Eq", ("int", 0), size):
-            return _is_shape(size)
+            return is_shape(size)
     return False
 
 

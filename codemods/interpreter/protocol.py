@@ -258,6 +258,10 @@ class Interpreter(Symbols, Recording, ABC):
         """Whether *value* is true on this path (see :meth:`BranchPolicy.decide`)."""
 
     @abstractmethod
+    def usual_answer(self, key: Hashable) -> bool | None:
+        """The answer to a condition by the defaults of options; None where they do not say."""
+
+    @abstractmethod
     def truth_key(self, tensor: TensorRef) -> Hashable:
         """The key of a tensor's one element as a condition: another one once the tensor was changed."""
 

@@ -23,6 +23,7 @@ from autofix.codemods.interpreter import (
     mapping_keys,
     matching,
     module_lists,
+    optional_imports,
     overwriting,
     unpacking,
 )
@@ -469,7 +470,9 @@ def _handled(interp: Interpreter, node: ast.Try | ast.TryStar) -> str:
             raise
         interp.exceptions.error, signal = raised.error, "raise"
     if not signal:
-        return interp.run(node.orelse)
+        signal = interp.run(node.orelse)
+        optional_imports.leave(interp, node)
+        return signal
     if signal != "raise" or not node.handlers:
         return signal
     known = [at for at, kinds in enumerate(wanted) if errors.handles(kinds, interp.exceptions.error)]

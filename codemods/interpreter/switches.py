@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import NamedTuple
 
-from autofix.codemods.facts import Fact, Overwritten, Span, StaleGraph
-from autofix.codemods.interpreter.policy import varies
+from autofix.codemods.facts import Certainty, Fact, Span
+from autofix.codemods.interpreter.policy import is_shape, varies
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.reach import statement_at
 from autofix.codemods.source.sources import Source
@@ -22,8 +22,12 @@ from autofix.codemods.source.sources import Source
 class Run(NamedTuple):
     """One path as it was followed."""
 
-    answers: Mapping[object, bool]
+    answers: Mapping[Hashable, bool]
     """The answer to each condition that was asked."""
+    usual: Mapping[Hashable, bool | None]
+    """The answers to these by the defaults of options; None where they do not say."""
+    computed: Collection[Hashable]
+    """Those of them that ask for numbers that a network gave: ``if torch.isfinite(loss)``."""
     facts: frozenset[Fact]
     executed: Collection[ast.stmt]
     passes: Mapping[Span, int]
@@ -32,13 +36,15 @@ class Run(NamedTuple):
 
 def run_of(interp: Interpreter, facts: Iterable[Fact]) -> Run:
     passes = Counter(one.site.span for one in interp.tape.passes)
-    return Run(interp.policy.answers, frozenset(facts), interp.log.executed, passes)
+    answers = interp.policy.answers
+    usual = {key: interp.usual_answer(key) for key in answers}
+    return Run(answers, usual, interp.computed, frozenset(facts), interp.log.executed, passes)
 
 
 def switched(runs: Collection[Run], sources: Collection[Source]) -> set[Fact]:
     """The facts among those of *runs*, all from one entry, that hang on a switch."""
     found: set[Fact] = set()
-    for fact in {fact for run in runs for fact in run.facts if isinstance(fact, (StaleGraph, Overwritten))}:
+    for fact in {fact for run in runs for fact in run.facts if fact.certainty is Certainty.CERTAIN}:
         showing = [run for run in runs if fact in run.facts]
         others = [run for run in runs if not _has_like(run, fact) and _comes_as_far(run, fact, sources)]
         if all(any(_is_other_way(one, other, fact) for other in others) for one in showing):
@@ -51,17 +57,35 @@ def _has_like(run: Run, fact: Fact) -> bool:
     return any(type(one) is type(fact) and one.cause == fact.cause for one in run.facts)
 
 
-def _is_other_way(one: Run, other: Run, fact: StaleGraph | Overwritten) -> bool:
-    return other.passes.get(fact.failed, 0) >= one.passes.get(fact.failed, 0) and _differ_by_switches(one, other)
+def _is_other_way(one: Run, other: Run, fact: Fact) -> bool:
+    """Whether *other* runs the pass of a mistake as often as *one* and differs from it by switches alone."""
+    passes = [role.span for role in fact.roles() if role.name == "failed"]
+    is_as_long = all(other.passes.get(span, 0) >= one.passes.get(span, 0) for span in passes)
+    return is_as_long and _differ_by_switches(one, other)
 
 
-def _comes_as_far(run: Run, fact: StaleGraph | Overwritten, sources: Collection[Source]) -> bool:
+def _comes_as_far(run: Run, fact: Fact, sources: Collection[Source]) -> bool:
     """Whether a run executes all the statements that have to do with a mistake."""
     spans = (role.span for role in fact.roles() if role.name != "loop")
     return all(statement_at(sources, span) in run.executed for span in spans)
 
 
 def _differ_by_switches(one: Run, other: Run) -> bool:
-    """Whether two runs answer some conditions otherwise, none of which changes from iteration to iteration."""
+    """Whether two runs differ by switches alone, which *one* does not have as they usually are."""
     changed = [key for key, answer in one.answers.items() if other.answers.get(key, answer) is not answer]
-    return bool(changed) and not any(map(varies, changed))
+    switches = (key in one.computed or _is_switch(key) for key in changed)
+    return bool(changed) and all(switches) and all(one.usual[key] is not one.answers[key] for key in changed)
+
+
+def _is_switch(key: Hashable) -> bool:
+    """Whether a condition stays as it is for the whole program, and is not about the sizes of what it computes with."""
+    return not varies(key) and not _measures(key)
+
+
+def _measures(key: Hashable) -> bool:
+    match key:
+        case ("len" | "any", *_):
+            return True
+        case tuple():
+            return is_shape(key) or any(map(_measures, key))
+    return False

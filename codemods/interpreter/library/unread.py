@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from autofix.codemods.interpreter import class_lookup, optimizers
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.unknown_calls import PARALLEL, PASSED_THROUGH
-from autofix.codemods.interpreter.values import Binding, Instance, Sequence, TorchModule, Value
+from autofix.codemods.interpreter.values import Binding, Instance, Sequence, TorchModule, Value, is_constant
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -36,10 +36,20 @@ def unread(interp: Interpreter, path: str, args: list[Value], keywords: dict[str
     optimizer = optimizers.guessed(interp, args, keywords, node)
     if optimizer is not None:
         return optimizer
+    if _ENVIRONMENT.match(path) and all(map(is_constant, values)):
+        return interp.symbol(("call", path, *map(interp.key, values)))
     found = interp.opaque(path, values, node, differentiable=head in _DIFFERENTIABLE)
     for value in values:
         _forget_state(interp, value, set())
     return found
+
+
+_ENVIRONMENT = re.compile(
+    r"(platform|os\.path|sys|inspect|shutil|socket|math|statistics|struct|gc)\.|builtins\.(hash|callable)$"
+    r"|(os|multiprocessing)\.cpu_count$|importlib\.util\.find_spec$"
+    r"|torch\.(\w+\.)?(is_available|device_count|current_device)$|torch\.(distributed|backends|version)\."
+)
+"""Functions that tell of the machine and of how a script is run, the same all along."""
 
 
 def _forget_state(interp: Interpreter, value: Value, seen: set[int]) -> None:

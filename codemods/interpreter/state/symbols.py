@@ -30,6 +30,10 @@ class Symbols(Environment):
         """Defaults of command line arguments, by the keys of their values."""
         self.options: dict[Hashable, list[str]] = {}
         """The names of all command line arguments, by the keys of what a parser gives."""
+        self.optional_imports: dict[str, Hashable] = {}
+        """The keys of the conditions whether imported names are there, by their paths."""
+        self.computed: set[Hashable] = set()
+        """The keys of conditions that ask for numbers that were taken out of a graph."""
         self.served: dict[Hashable, Served] = {}
         """Datasets and loaders whose items have a graph, by the keys of their values."""
         self.named: dict[Hashable, Value] = {}
