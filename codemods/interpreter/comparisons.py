@@ -93,6 +93,8 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
     if isinstance(left, Symbol) and isinstance(right, bool) and varies(left.key) and isinstance(op, _EQUALS):
         return left if right == isinstance(op, (ast.Is, ast.Eq)) else negated(interp, left)  # `done == True` is `done`
     if isinstance(op, (ast.Is, ast.IsNot)):
+        if right is None and isinstance(left, Symbol) and left.low is not None:
+            return isinstance(op, ast.IsNot)
         if right is None and isinstance(left, Name) and left.path in interp.optional_imports:
             there = interp.symbol(interp.optional_imports[left.path])
             return there if isinstance(op, ast.IsNot) else negated(interp, there)

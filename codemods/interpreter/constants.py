@@ -33,7 +33,10 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
         f"math.{one.__name__}": one
         for one in (math.ceil, math.floor, math.sqrt, math.prod, math.log, math.log2, math.exp, math.gcd, math.isclose)
     },
-    **{f"operator.{name}": getattr(operator, name) for name in "add sub mul truediv floordiv mod neg lt le eq".split()},
+    **{
+        f"operator.{name}": getattr(operator, name)
+        for name in "add sub mul truediv floordiv mod neg lt le eq contains".split()
+    },
     **{f"os.path.{name}": getattr(os.path, name) for name in "join basename dirname splitext".split()},
 }
 _OF_TEXT = frozenset(name for name in dir(str) if not name.startswith("_")) - {"encode", "translate", "maketrans"}

@@ -22,6 +22,7 @@ from autofix.codemods.interpreter.library import (  # noqa: F401
     numpy,
     objects,
     operator,
+    patterns,
     queues,
     standard,
     torch,

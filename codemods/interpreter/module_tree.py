@@ -104,13 +104,18 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
     """
     found: set[ast.Call] = set()
     chooses_before = False
-    for loop in parsed.nodes.of(ast.For):
+    loops: list[ast.For | ast.While] = [*parsed.nodes.of(ast.For), *parsed.nodes.of(ast.While)]
+    for loop in loops:
         if not any(_flag(one) for part in loop.body for one in ast.walk(part)):
             continue
-        calls = [one for one in ast.walk(loop.iter) if _gives_parameters(one)]
+        source = loop.iter if isinstance(loop, ast.For) else loop.test
+        calls = [one for one in ast.walk(source) if _gives_parameters(one)]
         chooses_before = chooses_before or not calls
-        if calls != [loop.iter] or not all(isinstance(_flag(one), _FIXED) for one in loop.body):
+        if calls != [source] or not all(isinstance(_flag(one), _FIXED) for one in loop.body):
             found.update(calls)
+    for comprehension in parsed.nodes.of(ast.ListComp):
+        if _flag(ast.Expr(comprehension.elt)):
+            found.update(one for one in ast.walk(comprehension) if _gives_parameters(one))
     if chooses_before:
         found.update(_chosen_from(parsed))
     return frozenset(found)
@@ -119,6 +124,12 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
 def _chosen_from(parsed: Parsed) -> Iterator[ast.Call]:
     """The calls of which a program may choose some parameters for later: by names, or in a comprehension."""
     yield from (one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one) and _is_named(one))
+    for assignment in parsed.nodes.of(ast.Assign):  # `weights = list(net.parameters())`
+        match assignment.value:
+            case ast.Call(func=ast.Name(id="list" | "tuple"), args=[call]) if _gives_parameters(call):
+                yield call
+            case ast.List(elts=[ast.Starred(value=call)]) if _gives_parameters(call):
+                yield call
     comprehensions: list[ast.ListComp | ast.DictComp] = [*parsed.nodes.of(ast.ListComp), *parsed.nodes.of(ast.DictComp)]
     for comprehension in comprehensions:
         if any(generator.ifs for generator in comprehension.generators):
@@ -147,6 +158,10 @@ def _flag(statement: ast.AST) -> ast.expr | None:
             return value
         case ast.Expr(value=ast.Call(func=ast.Attribute(attr="requires_grad_"), args=args)):
             return args[0] if args else ast.Constant(True)
+        case ast.Expr(
+            value=ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value="requires_grad"), value])
+        ):
+            return value
     return None
 
 

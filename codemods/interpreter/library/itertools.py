@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from types import NoneType
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import class_lookup, constants
@@ -58,7 +59,9 @@ def _cycle(interp: Interpreter, call: Call, iterable: Value, /) -> Value:
 
 
 @model("itertools.islice")
-def _islice(interp: Interpreter, call: Call, iterable: Value, /, *_: Value) -> Value:
+def _islice(interp: Interpreter, call: Call, iterable: Value, /, *bounds: Value) -> Value:
+    if isinstance(iterable, Sequence) and not iterable.more and all(type(one) in (int, NoneType) for one in bounds):
+        return Sequence("list", list(itertools.islice(iterable.items, *bounds)))
     return iterable
 
 
