@@ -102,6 +102,9 @@ _FAMILIES = ("{}", "linalg_{}", "special_{}", "fft_{}")
 """Forms of names in the table, such as those for ``torch.linalg.solve`` and ``torch.special.entr``."""
 _OTHER_NAMES = {"rsub": "sub", "logsigmoid": "log_sigmoid"}
 
+LIKENESSES = frozenset("expand_as reshape_as view_as type_as to".split())
+"""Methods of which a second tensor gives only its shape, its type or its device."""
+
 
 @cache
 def _raw() -> dict[str, Any]:

@@ -14,6 +14,7 @@ from autofix.codemods.checks import (
     provoked,
     refused,
     stale_graph,
+    unseen_resets,
 )
 from autofix.codemods.checks.known import Known
 from autofix.codemods.facts import (
@@ -45,6 +46,7 @@ def facts_of(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[
 
 def left(known: Known) -> tuple[Fact, ...]:
     """The facts that no other path answers, and that the script does not bring about on purpose."""
+    unseen_resets.doubt(known)
     ended = {path for fact, path in known.facts.items() if isinstance(fact, ComputedParameter) and not fact.on_gpu}
     facts = tuple(
         fact

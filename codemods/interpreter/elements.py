@@ -315,10 +315,16 @@ def _named_parameter(interp: Interpreter, value: Mapping, index: Value, node: as
     """``dict(net.named_parameters())["head.weight"]``."""
     if not isinstance(index, str):
         return None
-    names = (mapping_keys.key_value(interp, key) for key in value.items)
+    names = (mapping_keys.key_value(interp, key) for key, slot in value.items.items() if _is_whole_leaf(slot.value))
     modules = (interp.named.get(name.key) for name in names if isinstance(name, Symbol))
     found = (module_tree.parameter_called(interp, one, index, node) for one in modules if one is not None)
     return next(found, None)
+
+
+def _is_whole_leaf(value: Value) -> bool:
+    """Whether a value is a parameter itself, and nothing computed from it: no copy, and not its gradient."""
+    cell = value.cell if isinstance(value, TensorRef) else None
+    return cell is not None and cell.leaf is not None and cell.leaf.node is cell.node
 
 
 def stood_in(interp: Interpreter, value: Value, key: Hashable) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from autofix.codemods.autograd import layout
-from autofix.codemods.autograd.catalogue import gives_places, operation, variant
+from autofix.codemods.autograd.catalogue import LIKENESSES, gives_places, operation, variant
 from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import cuts, dtypes, escapes, holding
@@ -144,6 +144,7 @@ class Recorder(Interpreter):
         ``names`` are the arguments' names where they are not given in the table's order.
         """
         cell = TensorImpl(scalar=scalar)
+        args = args[:1] if name in LIKENESSES else args
         if view is not None:
             cell.storage = view.cell.storage
             cell.base = view.cell.base or view.cell

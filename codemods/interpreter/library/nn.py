@@ -8,7 +8,7 @@ from autofix.codemods.autograd import catalogue
 from autofix.codemods.interpreter import datasets, module_calls, optimizers, tensor_calls
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.library.torch import is_in_place
-from autofix.codemods.interpreter.values import Binding, Sequence, TensorRef, Value
+from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, TensorRef, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -81,9 +81,10 @@ def _utility(interp: Interpreter, call: Call, value: Value = None, *_: Value, **
 def _functional_call(
     interp: Interpreter, call: Call, module: Value, parameters: Value, inputs: Value, *_: Value, **__: Value
 ) -> Value:
-    """A call of a module with the parameters that it has; with others it is not read."""
+    """A call of a module with its own parameters, or with copies without a graph; with others it is not read."""
     if not _are_its_own(interp, module, parameters):
-        return DECLINED
+        copies = isinstance(parameters, Mapping) and bool(parameters.items) and not interp.operands(parameters)
+        return interp.opaque(call.name, [inputs], call.node, differentiable=True) if copies else DECLINED
     return _called_with(interp, module, inputs, call)
 
 

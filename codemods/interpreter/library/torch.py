@@ -58,6 +58,12 @@ def _grad_mode(interp: Interpreter, call: Call, *args: Value, **keywords: Value)
     return mode
 
 
+@model("torch.equal", "torch.allclose", "torch.is_same_size", "torch.is_nonzero")
+def _compared(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
+    """True or false, as Python's own."""
+    return interp.fresh_symbol(call.last)
+
+
 @model(*(f"torch.autograd.graph.{manager}" for manager in _PACKERS))
 def _packed(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
     return SavedTensorHooks()

@@ -1,0 +1,106 @@
+"""Functions that reset a carried state and that the program hands on, without a call that was followed.
+
+``LambdaLR(opt, lambda epoch: model.cut())`` and ``weakref.WeakMethod(model.cut)`` call the method in code of their own.
+Where such a function was executed on no path, a state that nobody seems to reset is likely to be carried, and no more.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from autofix.codemods.checks.known import Known
+from autofix.codemods.facts import Certainty, Fact, StaleGraph
+from autofix.codemods.source.nodes import Nodes, children
+from autofix.codemods.source.sources import Source
+
+_EMPTIES = frozenset(("detach_", "zero_", "fill_", "copy_", "clear", "pop", "popleft"))
+
+
+def doubt(known: Known) -> None:
+    """Make the facts likely that such a function may rule out."""
+    for fact in [one for one in known.facts if one.certainty is Certainty.CERTAIN and may_be_reset(one, known)]:
+        known.facts[replace(fact, certainty=Certainty.LIKELY)] = known.facts.pop(fact)
+
+
+def may_be_reset(fact: Fact, known: Known) -> bool:
+    """Whether an executed statement hands on a function that resets what a mistake is about, and was never executed."""
+    if not isinstance(fact, StaleGraph) or fact.loop is None or not fact.inside:
+        return False
+    attributes = re.findall(r"\.(\w+)", fact.name)
+    if not attributes:
+        return False
+    unseen = [
+        function
+        for source in known.sources
+        for function in source.nodes.of(ast.FunctionDef)
+        if function.body[-1] not in known.executed
+    ]
+    resetting = {function.name for function in unseen if _resets(function, attributes[-1])}
+    if not resetting:
+        return False
+    for _ in unseen:  # a function that calls one of them does, too
+        calling = {function.name for function in unseen if resetting.intersection(_names(ast.walk(function)))}
+        if calling <= resetting:
+            break
+        resetting |= calling
+    implicit = any(name.startswith("__") for name in resetting)
+    return implicit or any(resetting & set(names) for names in _handed_on(known.sources, known.executed))
+
+
+def _resets(function: ast.FunctionDef, attribute: str) -> bool:
+    """Whether a function gives the attribute another value, or empties it."""
+    for part in ast.walk(function):
+        match part:
+            case ast.Attribute(attr=name, ctx=ast.Store()) if name == attribute:
+                return function.name != "__init__"
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=name), attr=method)) if name == attribute:
+                if method in _EMPTIES:
+                    return True
+    return False
+
+
+def _handed_on(sources: Sequence[Source], executed: Collection[ast.stmt]) -> Iterator[Collection[str]]:
+    """The names that each executed statement mentions without a call of its own, and those in handlers of errors."""
+    known = set(executed)
+    for source in sources:
+        for statement, names in source.nodes.once(_mentioned).items():
+            if statement in known:
+                yield names
+
+
+def _mentioned(nodes: Nodes) -> dict[ast.stmt, frozenset[str]]:
+    found: dict[ast.stmt, frozenset[str]] = {}
+    for statement in nodes.all:
+        if isinstance(statement, ast.Try):
+            handled = [part for handler in statement.handlers for part in ast.walk(handler)]
+            found[statement] = frozenset(_names(handled))
+        elif isinstance(statement, ast.stmt) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            found[statement] = frozenset(_names(_not_called(statement)))
+    return {statement: names for statement, names in found.items() if names}
+
+
+def _not_called(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The parts of a statement but for functions that it calls itself, and not within a lambda."""
+    pending = [part for part in children(statement) if not isinstance(part, (ast.stmt, ast.excepthandler))]
+    while pending:
+        part = pending.pop()
+        yield part
+        if isinstance(part, ast.Lambda):
+            yield from ast.walk(part)
+        elif isinstance(part, ast.Call):
+            called = part.func.value if isinstance(part.func, ast.Attribute) else None
+            pending += [*([called] if called is not None else []), *part.args, *(one.value for one in part.keywords)]
+        else:
+            pending += ast.iter_child_nodes(part)
+
+
+def _names(parts: Iterable[ast.AST]) -> Iterator[str]:
+    for part in parts:
+        match part:
+            case ast.Attribute(attr=name, ctx=ast.Load()) | ast.Name(id=name, ctx=ast.Load()):
+                yield name
+            case ast.Constant(value=str(name)) if name.isidentifier():
+                yield name
