@@ -33,6 +33,21 @@ RIGHT = {
                 rewards.append(rewards)
             opt.zero_grad(); crit(net(x), y).backward(); opt.step()
         """,
+    "the keys of an unread model's parameters, and those that it lacks": """
+        from library import make
+        body = make()
+        names = [name for name in body.state_dict()]
+        missing, unexpected = body.load_state_dict(torch.load("body.pt"), strict=False)
+        for step in range(3):
+            opt.zero_grad(); crit(net(x), y).backward(); opt.step()
+        """,
+    "a copy of a network without its graph is called": """
+        target = {name: p.detach().clone() for name, p in net.named_parameters()}
+        kept = torch.zeros(4, 3)
+        for step in range(3):
+            opt.zero_grad(); crit(net(x) + kept, y).backward(); opt.step()
+            kept = torch.func.functional_call(net, target, (x,))
+        """,
     "an option's usual value drops nothing": """
         import argparse
         parser = argparse.ArgumentParser()

@@ -265,3 +265,74 @@ def test_a_file_that_only_counts_losses_brings_no_others() -> None:
         """,
     )
     assert not gather(path, files.read(path)).companions
+
+
+OPTIONS = """
+    import argparse
+
+    def parse():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--model", default="two_nets")
+        return parser.parse_args()
+"""
+CHOSEN = """
+    import importlib
+    import torch
+    from options import parse
+
+    def main():
+        opt = parse()
+        {load}
+        net = library.Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(5):
+            loss = net(torch.randn(2, 3)).pow(2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    if __name__ == "__main__":
+        main()
+"""
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        'library = importlib.import_module("models." + opt.model)',
+        'library = importlib.import_module(f"models.{opt.model}")',
+        'library = importlib.import_module("models.%s" % opt.model)',
+        'library = importlib.import_module("models.{}".format(opt.model))',
+        'library = importlib.import_module("." + opt.model, "models")',
+        'name = "models." + vars(opt)["model"]; library = importlib.import_module(name)',
+    ],
+)
+def test_a_module_that_an_option_names_is_read(load: str) -> None:
+    put("options.py", OPTIONS)
+    put("models/__init__.py", "")
+    put("models/two_nets.py", MODEL)
+    script = put("train.py", CHOSEN.replace("{load}", load))
+    (result,) = check([script])
+    assert places(result) == [("models/two_nets.py", 11)]
+
+
+def test_a_module_is_chosen_from_a_package_by_the_name_of_its_class() -> None:
+    put("options.py", OPTIONS)
+    put("models/two_nets_model.py", MODEL.replace("class Net", "class TwoNetsModel"))
+    put(
+        "models/__init__.py",
+        """
+        import importlib
+
+        def create(opt):
+            library = importlib.import_module("models." + opt.model + "_model")
+            wanted = opt.model.replace("_", "") + "model"
+            for name, cls in library.__dict__.items():
+                if name.lower() == wanted.lower():
+                    return cls()
+        """,
+    )
+    text = CHOSEN.replace("{load}", "").replace("library.Net()", "create(opt)")
+    script = put("train.py", text.replace("import importlib", "from models import create"))
+    (result,) = check([script])
+    assert places(result) == [("models/two_nets_model.py", 11)]

@@ -54,7 +54,10 @@ def _of_text(
             return constants.of_text(interp, receiver, name, args, keywords)
     if name == "format":
         attributes.shown(interp, args, node)
-        return interp.symbol(("format", receiver, *map(interp.key, [*args, *keywords.values()])))
+        text = interp.symbol(("format", receiver, *map(interp.key, [*args, *keywords.values()])))
+        if isinstance(receiver, str) and not keywords and not constants.is_wide(receiver):
+            text.usual = constants.usual_text(interp, args, receiver.format)
+        return text
     return interp.symbol(("text of", receiver, name, *map(interp.key, args)))
 
 

@@ -1,0 +1,226 @@
+"""Mistakes that hang on a switch are likely; those in a branch of their own, or by what changes, are certain."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from autofix.codemods.facts import Certainty, Fact
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.source.program import Program
+
+BEGIN = """\
+import argparse, configparser, contextlib, copy, importlib.util, os, platform, shutil, sys, weakref
+import torch
+from torch import nn
+"""
+FLAGS = {
+    "environment": "FLAG = bool(int(os.getenv('FROZEN', '1')))",
+    "variable": "FLAG = os.environ.get('FROZEN', 'yes') == 'yes'",
+    "variable among words": "FLAG = os.getenv('FROZEN', 'yes').lower() in ('1', 'yes', 'true')",
+    "variable that is not there": "FLAG = 'UNFROZEN' not in os.environ",
+    "number of the command line": (
+        "ap = argparse.ArgumentParser()\nap.add_argument('--frozen', type=int, default=1)\n"
+        "FLAG = ap.parse_args().frozen"
+    ),
+    "false if given": (
+        "ap = argparse.ArgumentParser()\nap.add_argument('--thaw', action='store_false', dest='frozen')\n"
+        "FLAG = ap.parse_args().frozen"
+    ),
+    "arguments as a dictionary": (
+        "ap = argparse.ArgumentParser()\nap.add_argument('--mode', default='frozen')\n"
+        "FLAG = vars(ap.parse_args())['mode'] == 'frozen'"
+    ),
+    "device": "FLAG = not torch.cuda.is_available()",
+    "configuration": "c = configparser.ConfigParser()\nc.read('train.ini')\nFLAG = c.getboolean('train', 'frozen')",
+    "module that may be missing": "try:\n    import apex_is\n    FLAG = False\nexcept ImportError:\n    FLAG = True",
+    "name that may be missing": (
+        "try:\n    from apex_is_here import amp\nexcept Exception:\n    amp = None\nFLAG = amp is None"
+    ),
+    "module that is looked for": "FLAG = importlib.util.find_spec('apex_is_here') is None",
+    "platform": "FLAG = platform.system() != 'Windows'",
+    "file": "FLAG = os.path.exists('frozen')",
+}
+USES = {
+    "detach": "f = enc(x).tanh()\nif FLAG:\n    f = f.detach()",
+    "either": "f = enc(x).tanh()\nf = f.detach() if FLAG else f",
+    "or": "f = enc(x).tanh()\nf = f if not FLAG else f.detach()",
+    "manager": "with torch.no_grad() if FLAG else contextlib.nullcontext():\n    f = enc(x).tanh()",
+    "class": "context = torch.no_grad if FLAG else contextlib.nullcontext\nwith context():\n    f = enc(x).tanh()",
+    "mode": "with torch.set_grad_enabled(not FLAG):\n    f = enc(x).tanh()",
+    "function": "cut = (lambda t: t.detach()) if FLAG else (lambda t: t)\nf = cut(enc(x).tanh())",
+}
+COMPUTED_AHEAD = """\
+{flag}
+x = torch.randn(5, 3)
+enc, head = nn.Linear(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD(head.parameters(), 0.1)
+{use}
+for _ in range(3):
+    opt.zero_grad()
+    head(f).pow(2).mean().backward()
+    opt.step()
+"""
+STATE = """\
+cell = nn.GRUCell(3, 4)
+opt = torch.optim.SGD(cell.parameters(), 0.1)
+h = torch.zeros(2, 4)
+for step, x in enumerate(torch.randn(6, 2, 3)):
+    h = cell(x, h)
+    loss = h.pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    {end}
+"""
+
+
+def facts(text: str) -> tuple[Fact, ...]:
+    return analyze(Program.of(BEGIN + textwrap.dedent(text), "train.py")).facts
+
+
+def certain(text: str) -> list[Fact]:
+    return [fact for fact in facts(text) if fact.certainty is Certainty.CERTAIN]
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("flag", FLAGS)
+def test_nothing_is_certain_that_a_switch_decides(flag: str, use: str) -> None:
+    assert not certain(COMPUTED_AHEAD.format(flag=FLAGS[flag], use=USES[use]))
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_mistake_in_front_of_a_switch_is_certain(flag: str) -> None:
+    use = "f = enc(x).tanh()\nprint('frozen' if FLAG else 'trained')"
+    assert certain(COMPUTED_AHEAD.format(flag=FLAGS[flag], use=use))
+
+
+def test_a_mistake_of_one_branch_is_certain() -> None:
+    use = "if sys.argv[1] == 'a':\n    f = x\nelse:\n    f = enc(x).tanh()"
+    assert certain(COMPUTED_AHEAD.format(flag="", use=use))
+
+
+def test_a_mistake_by_the_defaults_of_options_is_certain() -> None:
+    flag = "ap = argparse.ArgumentParser()\nap.add_argument('--pool', default=5)\nFLAG = ap.parse_args().pool > 0"
+    assert certain(COMPUTED_AHEAD.format(flag=flag, use="f = enc(x).tanh()\nf = f if FLAG else f.detach()"))
+
+
+def test_an_option_that_is_given_nothing_has_its_default() -> None:
+    flag = "ap = argparse.ArgumentParser()\nap.add_argument('--mode', default='cut')\n{parsed}"
+    for parsed in ("args = vars(ap.parse_args([]))", "args = ap.parse_known_args([])[0].__dict__"):
+        use = "f = enc(x).tanh()\nif args['mode'] == 'cut':\n    f = f.detach()"
+        assert not facts(COMPUTED_AHEAD.format(flag=flag.format(parsed=parsed), use=use))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "if torch.isfinite(loss): h = h.detach()",
+        "if loss.item() < 1e9: h = h.detach()",
+        "h = h.detach() if float(loss) < 1e9 else h",
+        "if not next(cell.parameters()).is_cuda: h = h.detach()",
+        "if not hasattr(cell, 'module'): h = h.detach()",
+    ],
+)
+def test_a_condition_on_the_loss_or_the_model_is_no_certain_mistake(end: str) -> None:
+    assert not certain(STATE.format(end=end))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "if step % 4 == 3: h = h.detach()",
+        "if bool(torch.rand(()) < 0.5): h = h.detach()",
+        "if step > 2: h = h.detach()",
+        "pass",
+    ],
+)
+def test_a_state_that_is_cut_in_some_iterations_is_a_certain_mistake(end: str) -> None:
+    assert certain(STATE.format(end=end))
+
+
+def test_an_end_of_an_episode_cuts_in_some_iterations() -> None:
+    text = """
+        import gymnasium
+        env = gymnasium.make("CartPole-v1")
+        policy = nn.GRUCell(4, 4)
+        opt = torch.optim.SGD(policy.parameters(), 0.1)
+        state, h = env.reset(), torch.zeros(1, 4)
+        for step in range(100):
+            h = policy(torch.as_tensor(state), h)
+            state, reward, done, _ = env.step(h.argmax().item())
+            opt.zero_grad()
+            h.pow(2).mean().backward()
+            opt.step()
+            if done:
+                state, h = env.reset(), torch.zeros(1, 4)
+    """
+    assert certain(text)
+
+
+@pytest.mark.parametrize("caught", ["RuntimeError", "Exception", "(ValueError, RuntimeError)"])
+def test_a_failure_that_is_suppressed_is_meant(caught: str) -> None:
+    text = f"""
+        w = torch.randn(3, requires_grad=True)
+        y = w.exp()
+        y.sum().backward()
+        with contextlib.suppress{caught if caught.startswith("(") else f"({caught})"}:
+            y.sum().backward()
+    """
+    assert not facts(text)
+
+
+RESETS = {
+    "scheduler": ("sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda epoch: m.cut() or 1.0)", "sched.step()"),
+    "weak method": ("cut = weakref.WeakMethod(m.cut)", "cut()()"),
+    "handler": ("", "try:\n        m.none()\n    except AttributeError:\n        m.cut()"),
+    "wrapper": (
+        "inner = opt.step\ndef stepped():\n    inner()\n    m.cut()\nopt.step = stepped",
+        "pass",
+    ),
+    "function of a class": ("cut = vars(type(m))['cut']", "cut(m)"),
+}
+STATEFUL = """\
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(3, 4)
+        self.h = torch.zeros(2, 4)
+    def forward(self, x):
+        self.h = self.cell(x, self.h)
+        return self.h
+    def cut(self):
+        self.h = self.h.detach()
+m = Model()
+opt = torch.optim.SGD(m.parameters(), 0.1)
+{begin}
+for x in torch.randn(4, 2, 3):
+    opt.zero_grad()
+    m(x).pow(2).mean().backward()
+    opt.step()
+    {end}
+"""
+
+
+@pytest.mark.parametrize("way", RESETS)
+def test_a_reset_that_is_handed_on_leaves_a_doubt(way: str) -> None:
+    begin, end = RESETS[way]
+    assert not certain(STATEFUL.format(begin=begin, end=end))
+
+
+def test_a_reset_that_nobody_mentions_leaves_none() -> None:
+    assert certain(STATEFUL.format(begin="", end="pass"))
+
+
+GRAPHLESS = {
+    "shape of": "h = torch.full((2, 4), 0.5).expand_as(h)",
+    "type of": "h = torch.full((2, 4), 0.5).type_as(h)",
+    "comparison": "h = torch.full((2, 4), 0.5) * float(torch.equal(h, h))",
+    "gradients by name": "h = {n: p.grad.clone() for n, p in cell.named_parameters()}['bias_hh'][:4].expand(2, 4)",
+}
+
+
+@pytest.mark.parametrize("way", GRAPHLESS)
+def test_a_state_of_numbers_alone_has_no_graph(way: str) -> None:
+    assert not facts(STATE.format(end=GRAPHLESS[way]))
