@@ -9,10 +9,10 @@ Positions follow LibCST: lines count from 1, columns count code points from 0, a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import PurePath
-from typing import ClassVar
+from typing import ClassVar, Self
 
 CACHES = frozenset(("cached_property", "lru_cache", "cache"))
 """Decorators of ``functools`` that keep what a function returns."""
@@ -42,10 +42,18 @@ class Span:
 
 
 class Certainty(StrEnum):
-    """Certainty of a witness.  ``LIKELY`` means that the fact rests on a call whose source was not read."""
+    """Certainty of a witness.  ``LIKELY`` means that the fact rests on something unread or unknown: a :class:`Doubt`."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
+
+
+class Doubt(StrEnum):
+    """The reason why a fact is likely only."""
+
+    UNREAD = "it rests on a call that was not read"
+    SWITCH = "it depends on an option or a condition whose value is not known"
+    RESET = "a function that resets it is handed on to code that was not read"
 
 
 class Form(StrEnum):
@@ -143,6 +151,11 @@ class Fact:
     phrases: ClassVar[dict[str, str]]
 
     certainty: Certainty = Certainty.CERTAIN
+    reason: Doubt = field(default=Doubt.UNREAD, compare=False, metadata={"role": False})
+
+    def doubted(self, reason: Doubt) -> Self:
+        """The same fact, likely for this *reason*."""
+        return replace(self, certainty=Certainty.LIKELY, reason=reason)
 
     @property
     def raised(self) -> str:
@@ -152,7 +165,7 @@ class Fact:
     @property
     def doubt(self) -> str:
         """Why it is likely only, where it is."""
-        return "it rests on a call that was not read"
+        return self.reason.value
 
     @property
     def cause(self) -> Span:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import Certainty, Fact, StaleGraph
+from autofix.codemods.facts import Certainty, Doubt, Fact, StaleGraph
 from autofix.codemods.source.nodes import Nodes, children
 from autofix.codemods.source.sources import Source
 
@@ -22,7 +21,7 @@ _EMPTIES = frozenset(("detach_", "zero_", "fill_", "copy_", "clear", "pop", "pop
 def doubt(known: Known) -> None:
     """Make the facts likely that such a function may rule out."""
     for fact in [one for one in known.facts if one.certainty is Certainty.CERTAIN and may_be_reset(one, known)]:
-        known.facts[replace(fact, certainty=Certainty.LIKELY)] = known.facts.pop(fact)
+        known.facts[fact.doubted(Doubt.RESET)] = known.facts.pop(fact)
 
 
 def may_be_reset(fact: Fact, known: Known) -> bool:

@@ -15,6 +15,7 @@ from autofix.codemods.checks.known import Edge, Known
 from autofix.codemods.checks.layers import ThroughLayers
 from autofix.codemods.facts import (
     Certainty,
+    Doubt,
     Fact,
     Overwritten,
 )
@@ -204,7 +205,7 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
             break
     for fact in switches.switched(runs, found.sources) - known if len(runs) > 1 else ():
         if fact in found.facts:  # some are completed once all paths are known
-            found.facts[replace(fact, certainty=Certainty.LIKELY)] = found.facts.pop(fact)
+            found.facts[fact.doubted(Doubt.SWITCH)] = found.facts.pop(fact)
     return reached
 
 
@@ -325,7 +326,7 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     path = interp.policy.path._replace(answers=given)
     for fact in checks.facts_of(interp, found, of_script=path.entry == MODULE):
         if interp.policy.gives_options and fact.certainty is Certainty.CERTAIN:
-            fact = replace(fact, certainty=Certainty.LIKELY)
+            fact = fact.doubted(Doubt.SWITCH)
         facts.add(fact)
         found.facts.setdefault(fact, path)
     flow.collect(interp, found)
