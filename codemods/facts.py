@@ -42,7 +42,7 @@ class Span:
 
 
 class Certainty(StrEnum):
-    """Certainty of a witness.  ``LIKELY`` means that the fact rests on something unread or unknown: a :class:`Doubt`."""
+    """Certainty of a witness; a fact that is ``LIKELY`` has a :class:`Doubt`."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
