@@ -48,6 +48,43 @@ RIGHT = {
             opt.zero_grad(); crit(net(x) + kept, y).backward(); opt.step()
             kept = torch.func.functional_call(net, target, (x,))
         """,
+    "a list that is emptied item by item": """
+        held = []
+        for step in range(3):
+            for turn in range(3):
+                held.append(crit(net(x), y))
+            opt.zero_grad(); sum(held).backward(); opt.step()
+            while len(held) > 0:
+                held.pop(0)
+        """,
+    "an object that copies itself without its graph": """
+        class State:
+            def __init__(self, h):
+                self.h = h
+            def __copy__(self):
+                return State(self.h.detach())
+            def __deepcopy__(self, memo):
+                return State(self.h.detach())
+        first, second = State(torch.zeros(4, 3)), State(torch.zeros(4, 3))
+        for step in range(3):
+            first.h, second.h = net(x + first.h), net(x + second.h)
+            opt.zero_grad(); (crit(first.h, y) + crit(second.h, y)).backward(); opt.step()
+            first, second = copy.copy(first), copy.deepcopy(second)
+        """,
+    "a function without a graph by a wrapper": """
+        kept = torch.zeros(4, 3)
+        for step in range(3):
+            opt.zero_grad(); crit(net(x) + kept, y).backward(); opt.step()
+            kept = torch.no_grad()(net.forward)(x)
+        """,
+    "samples at places that a model gives": """
+        def step(model, batch):
+            scale = torch.distributions.Normal(net(batch), 1.0)
+            drawn = scale.sample()
+            picked = drawn[model.places(4), np.arange(4) % 3]
+            opt.zero_grad(); (-scale.log_prob(picked[:, None]).mean()).backward(); opt.step()
+            return picked.cpu().numpy()
+        """,
     "an option's usual value drops nothing": """
         import argparse
         parser = argparse.ArgumentParser()

@@ -104,6 +104,8 @@ _OTHER_NAMES = {"rsub": "sub", "logsigmoid": "log_sigmoid"}
 
 LIKENESSES = frozenset("expand_as reshape_as view_as type_as to".split())
 """Methods of which a second tensor gives only its shape, its type or its device."""
+BY_INDICES = frozenset("index index_select gather take take_along_dim masked_select".split())
+"""Operations of which further tensors are whole numbers or truth values, which have no graph."""
 
 
 @cache

@@ -40,6 +40,7 @@ from autofix.codemods.interpreter.values import (
     Exits,
     Function,
     GradMode,
+    Guarded,
     Hook,
     Instance,
     Mapping,
@@ -106,7 +107,12 @@ def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict
             if args and isinstance(args[0], Function):
                 args[0].grad_mode = function.enabled
                 return args[0]
+            if args and isinstance(args[0], (Name, Bound, Method, TorchModule)) and function.enabled is not None:
+                return Guarded(args[0], function.enabled)
             return None
+        case Guarded():
+            with interp.grad_mode(function.enabled, interp.site(node)):
+                return call(interp, function.function, args, keywords, node)
         case Symbol():
             return unknown_calls.call_unknown(interp, function, "", args, keywords, node)
         case TensorRef() if opaque_results.is_object(function, ""):

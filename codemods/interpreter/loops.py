@@ -276,8 +276,37 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
         if number >= planned + plan.further():
             if counter is not None and plan.cut:
                 counter.finish()
+            _drain(interp, node)
             break
     return interp.run(node.orelse)
+
+
+def _drain(interp: Interpreter, node: ast.While) -> None:
+    """Empty what a loop takes the items out of until it is empty: ``while len(queue) > 0: queue.pop(0)``."""
+    match node.test:
+        case ast.Compare(ast.Call(ast.Name("len"), [container]), [ast.Gt() | ast.NotEq()], [ast.Constant(0)]):
+            pass
+        case ast.Compare(ast.Call(ast.Name("len"), [container]), [ast.GtE()], [ast.Constant(1)]):
+            pass
+        case ast.Call(ast.Name("len"), [container]) | container:
+            pass
+    if not isinstance(container, (ast.Name, ast.Attribute)):
+        return
+    text = ast.dump(container)
+    taken = (
+        part.func.value
+        for statement in node.body
+        for part in ast.walk(statement)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _TAKES
+    )
+    if any(ast.dump(one) == text for one in taken):
+        held = interp.eval(container)
+        if isinstance(held, (Sequence, Mapping)):
+            held.items.clear()
+            held.more = False
+
+
+_TAKES = frozenset(("pop", "popleft", "popitem"))
 
 
 def _taken_one_by_one(taken: list[streams.LazyStream]) -> int:

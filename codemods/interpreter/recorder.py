@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from autofix.codemods.autograd import layout
-from autofix.codemods.autograd.catalogue import LIKENESSES, gives_places, operation, variant
+from autofix.codemods.autograd.catalogue import BY_INDICES, LIKENESSES, gives_places, operation, variant
 from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import cuts, dtypes, escapes, holding
@@ -155,7 +155,7 @@ class Recorder(Interpreter):
         cell.whole = dtypes.keeps(name) and not opaque and bool(tensors) and tensors[0].cell.whole
         of_dense = all(tensor.cell.dense for tensor in tensors)
         cell.dense = not opaque and layout.is_dense(name, of_dense=of_dense, is_view=view is not None)
-        operands = _edges(tensors) if self.grad else []
+        operands = _edges(self.tensors(*args[:1]) if name in BY_INDICES else tensors) if self.grad else []
         if operands and view is None:
             self._note_changed_bases(tensors)
         self._note_waiting(args, leaves, node)

@@ -187,7 +187,7 @@ def call_tensor_method(
     if result is not DECLINED:
         return result
     if catalogue.kind(name) == catalogue.CAST:
-        return _cast(interp, tensor, name, args, keywords, node)
+        return cast(interp, tensor, name, args, keywords, node)
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.
         if name == "numpy" and interp.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):
@@ -221,7 +221,7 @@ def _may_be_of_object(made: Node) -> bool:
     return made.opaque and made.doubtful
 
 
-def _cast(
+def cast(
     interp: Interpreter, tensor: TensorRef, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> TensorRef:
     """``tensor.to(...)`` and its kin: the tensor itself where there is nothing to convert or to move."""

@@ -418,6 +418,14 @@ class Super:
 
 
 @dataclass(eq=False, slots=True)
+class Guarded:
+    """A function that runs in a grad mode of its own: ``torch.no_grad()(model.encode)``."""
+
+    function: Value
+    enabled: bool
+
+
+@dataclass(eq=False, slots=True)
 class Partial:
     function: Value
     args: list[Value]

@@ -19,6 +19,8 @@ def _copy(interp: Interpreter, call: Call, value: Value, /) -> Value:
     """Another container, or object, of the very same items."""
     if isinstance(value, (Sequence, Mapping)):
         return replace(value, items=value.items.copy())  # type: ignore[arg-type]
+    if isinstance(value, Instance) and (own := class_lookup.find(value, "__copy__")) is not None:
+        return interp.call(class_lookup.bind(own, value), [], {}, call.node)
     if isinstance(value, Instance) and not class_lookup.is_module(value):
         other = Instance(value.cls)
         other.names = dict(value.names)
@@ -52,6 +54,8 @@ def _deep_copy(interp: Interpreter, value: Value, node: ast.expr, known: dict[in
                 if not isinstance(slot.value, TensorRef):
                     module.children[key] = inner(slot)
             return module
+        case Instance() if (own := class_lookup.find(value, "__deepcopy__")) is not None:
+            return interp.call(class_lookup.bind(own, value), [Mapping(more=True)], {}, node)
         case Instance():
             other = known[id(value)] = Instance(value.cls)
             for name, slot in value.names.items():

@@ -231,7 +231,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     if last in ("zeros", "ones", "rand", "randn") and args and isinstance(args[0], Sequence) and not args[0].items:
         scalar = True
     if last == "as_tensor" and args and isinstance(args[0], TensorRef):
-        return args[0]
+        return tensor_calls.cast(interp, args[0], "to", args[1:], keywords, node)
     if last == "from_numpy" and args and isinstance(args[0], TensorRef) and args[0].cell.node is not None:
         return args[0]  # no array has a graph: a path that comes here with a tensor is one that no run takes
     extent = extents.of_created(last, args, keywords)
