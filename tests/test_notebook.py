@@ -38,6 +38,8 @@ for step in range(20):
     opt.zero_grad()
     loss.backward()
     opt.step()"""
+SET_UP_TO_RUN = SET_UP.replace("%matplotlib inline\n!pip list | head -1", "%env EPOCHS=20\n!echo begun")
+"""What a kernel can run that has no matplotlib."""
 FIXED = LOOP.replace("# «état»\n", "# «état»\n    h = tuple(state.detach() for state in h)\n")
 PLAIN_LOOP, PLAIN_FIXED = LOOP.removeprefix("%%time\n"), FIXED.removeprefix("%%time\n")
 
@@ -347,7 +349,7 @@ def test_a_run_tells_and_repairs_cells(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    cells = ["get_ipython().system('true')\ndisplay('begun')\n!true", SET_UP, LOOP]
+    cells = ["get_ipython().system('true')\ndisplay('begun')\n!true", SET_UP_TO_RUN, LOOP]
     write(book(*cells), "nb.ipynb")
     assert main(["run", "--fix", "--no-static", "nb.ipynb"]) == 0
     out = capsys.readouterr().out
@@ -359,11 +361,18 @@ def test_a_run_tells_and_repairs_cells(
     assert "detach" in found[2].source and found[2].source.startswith("%%time\nfor step")
 
 
-def test_a_run_repairs_a_cell_that_is_indented_as_a_whole(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(book(SET_UP, textwrap.indent(PLAIN_LOOP, "  ")), "nb.ipynb")
+@pytest.mark.parametrize("lacking", ["", "nbclient", "ipykernel"])
+def test_a_run_repairs_a_cell_that_is_indented_as_a_whole(
+    lacking: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autofix.execution.kernels.lacking", lambda _: lacking)
+    write(book(SET_UP_TO_RUN if not lacking else SET_UP, textwrap.indent(PLAIN_LOOP, "  ")), "nb.ipynb")
     assert main(["run", "--fix", "nb.ipynb"]) == 0
-    assert "Proved: the patched script trains.\nWrote nb.ipynb.\n" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "Proved: the patched script trains.\nWrote nb.ipynb.\n" in told.out
     assert cells_of("nb.ipynb")[1].source == textwrap.indent(PLAIN_FIXED, "  ")
+    note = "autofix: note: nb.ipynb runs as a script, without magics and shell commands: "
+    assert note not in told.err if not lacking else f"{note}{lacking} is not installed (pip install " in told.err
 
 
 def test_a_notebook_with_a_broken_cell_is_not_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

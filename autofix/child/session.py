@@ -8,7 +8,9 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 from .job import Job
@@ -35,9 +37,9 @@ def end_with(parent: int) -> None:
 
 
 def run(job: Job) -> NoReturn:
-    """Run the script of *job* as ``__main__`` under the probe or the witness, and end this process."""
+    """Run the script or the notebook of *job* under the probe or the witness, and end this process."""
     from .events import Events
-    from .recorded import Sandbox, Unable, Unloaded
+    from .recorded import RunError, Sandbox, Unable, Unloaded
     from .stage import perform
 
     if job.way == "command":
@@ -54,6 +56,12 @@ def run(job: Job) -> NoReturn:
         from .imports import redirect, unloaded
         from .probe import Probe
         from .trace import Witness
+
+        performed: Callable[[], tuple[str, RunError | None]] = partial(perform, job)
+        if job.kernel is not None:
+            from .kernel import perform_cells
+
+            performed = partial(perform_cells, job, job.kernel)
     except ImportError as missing:
         # Without torch the script cannot train, but its own message on that is for the user to read.
         events.write(Unable(f"{type(missing).__name__}: {missing}"))
@@ -77,5 +85,5 @@ def run(job: Job) -> NoReturn:
     watcher: Probe | Witness = Witness(job, events) if job.bounds.trace else Probe(job, events)
     watcher.install()
     executed.install()
-    outcome, error = perform(job)
+    outcome, error = performed()
     watcher.finish(outcome, error)
