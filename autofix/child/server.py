@@ -175,6 +175,7 @@ def main(descriptor: int, further: Sequence[str] = ()) -> NoReturn:
     """Serve requests that come in on the socket *descriptor*, with *further* modules imported."""
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)
+    gc.disable()  # see session.py
     try:
         for module in (*WARM, *further):
             importlib.import_module(module)
@@ -184,6 +185,7 @@ def main(descriptor: int, further: Sequence[str] = ()) -> NoReturn:
     for module in (*own, *(["kernel"] if further else [])):
         importlib.import_module(f".{module}", __package__)
     gc.collect()
+    gc.enable()
     gc.freeze()  # children share these pages as long as nobody looks at them
     control.sendall(b"ready\n")
     Server(control).serve()

@@ -46,6 +46,7 @@ def run(job: Job) -> NoReturn:
         from .command import start_command
 
         start_command(replace(job, sandbox=False, open_ends=tuple(closed_off(job))))
+    gc.disable()  # of torch's 300,000 objects none is garbage: to look for some takes a fifth of its import
     events = Events(job.record, job.seal)
     open_ends = closed_off(job)
     try:
@@ -84,6 +85,7 @@ def run(job: Job) -> NoReturn:
     gc.freeze()  # the meter of live graphs looks at the script's own objects, not at torch's 300,000
     watcher: Probe | Witness = Witness(job, events) if job.bounds.trace else Probe(job, events)
     watcher.install()
+    gc.enable()
     executed.install()
     outcome, error = performed()
     watcher.finish(outcome, error)
