@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 import autofix
 from autofix.cli import main
 from autofix.project import notebook
-from autofix.project.magics import neutral, why_not
+from autofix.project.magics import neutral, unread, why_not
 from autofix.project.notebook import NotebookError
 
 SET_UP = """\
@@ -200,6 +200,46 @@ def test_a_broken_cell_is_named_once_where_the_rest_is_repaired(here: Path, caps
     write(book(SET_UP, "x = (", "y = [0.0]\n!ls\ny.append(w.detach().numpy())", LOOP), "nb.ipynb")
     _, err = check(capsys, "--fix", "-q", "nb.ipynb", code=1)
     assert err.splitlines() == ["nb.ipynb:cell 2:1:5: '(' was never closed"]
+
+
+EXERCISE = """\
+w = torch.zeros(3, requires_grad=True)
+for i in range(3):
+    loss = (w - 1).pow(2).mean()
+    loss.backward()"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [("pass", 1), ("loss = <YOUR CODE>", 0), ("print(<YOUR CODE>)", 1), ("def train(w):\n    loss = <YOUR CODE>", 1)],
+    ids=["no-exercise", "assigned", "not-assigned", "of-a-function"],
+)
+def test_what_a_broken_cell_assigns_is_not_known(
+    cell: str, code: int, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(book("import torch", EXERCISE, cell, "loss.backward()"), "nb.ipynb")
+    main(["check", "nb.ipynb"])
+    assert ("AF1" in capsys.readouterr().out) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("a, b = f(x, y=<Z>", "a, b"),
+        ("net.w[i] += ??  # c = 3", "net, i"),
+        ("for i, j in <X>:", "i, j"),
+        ("with open('a = b') as f: x = <", "x, f"),
+        ("if (n := <X>) == 3: pass", "n"),
+        ("x: int = <A>; c = d = ?!", "x, c, d"),
+        ("train(model, lr=<YOUR LR>)", ""),
+        ("from m import <A>", ""),
+        ("x <= <3>; y == ?!", ""),
+    ],
+)
+def test_the_names_that_a_line_may_bind_are_found(source: str, names: str) -> None:
+    (line,) = unread(source)
+    assert set(line.lead.removesuffix(" = get_ipython()").split(", ")) == set(names.split(", "))
+    assert line.stands_for == source
 
 
 def test_a_cell_with_an_old_keyword_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
