@@ -15,9 +15,10 @@ import pytest
 
 from autofix.child.cells import Origin, origins
 from autofix.cli import main
+from autofix.commands.launch import tell_of_kernel
 from autofix.execution.invocation import invocation
 from autofix.execution.record import Outcome, RunRecord
-from autofix.execution.runner import Limits, run
+from autofix.execution.runner import Limits, Way, run
 from tests.test_killing import processes, until
 
 ROOT = Path(__file__).parents[1]
@@ -187,3 +188,33 @@ def test_a_folder_with_a_long_name_has_no_room_for_sockets(tmp_path: Path, monke
     monkeypatch.setattr(tempfile, "tempdir", str(long))
     record = execute(tmp_path, book("x = 1"))
     assert record.outcome is Outcome.NOT_STARTED and "TMPDIR names another" in str(record.error)
+
+
+def test_a_notebook_is_judged_against_a_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    loop = """\
+for step in range(3):
+    kept.append(net(torch.ones(2)))
+    loss = sum(kept).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    Path("nb.ipynb").write_text(book(TRAINING, loop))
+    Path("fixed.py").write_text(f"{TRAINING}\n{loop.replace('sum(kept)', 'kept[-1]')}")
+    assert main(["prove", "nb.ipynb", "fixed.py"]) == 0
+    out = capsys.readouterr().out
+    assert "passed      cell 2, line 5: RuntimeError: Trying to" in out and "Proved: the patched script trains" in out
+
+
+def test_the_package_that_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    (tmp_path / "nb.ipynb").write_text(book("x = 1"))
+    found = invocation([str(tmp_path / "nb.ipynb")], python=str(python))
+    assert (found.lacking, found.script.way, found.script.start) == ("ipykernel", Way.FILE, tmp_path)
+    tell_of_kernel(found)
+    assert capsys.readouterr().err.endswith(f": ipykernel is not installed (pip install ipykernel, for {python})\n")

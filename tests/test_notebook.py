@@ -401,7 +401,7 @@ def test_a_run_tells_and_repairs_cells(
     assert "detach" in found[2].source and found[2].source.startswith("%%time\nfor step")
 
 
-@pytest.mark.parametrize("lacking", ["", "nbclient", "ipykernel"])
+@pytest.mark.parametrize("lacking", ["", "nbclient"])
 def test_a_run_repairs_a_cell_that_is_indented_as_a_whole(
     lacking: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

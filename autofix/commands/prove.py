@@ -108,7 +108,12 @@ def in_place_of(original: Script, fixed: Path) -> Script:
     inside = fixed.resolve().is_relative_to(original.folder)
     root = original.root if inside else layout_of(fixed, cwd=original.cwd).root
     text = files.read(fixed).text if SUFFIX in (original.path.suffix, fixed.suffix) else None
-    return replace(original, path=fixed, root=root, text=text)
+    way = original.way
+    if fixed.suffix != SUFFIX and original.path.suffix == SUFFIX:  # a script that was made of the notebook
+        from autofix.execution.runner import Way
+
+        way = Way.FILE
+    return replace(original, path=fixed, root=root, text=text, way=way)
 
 
 def diff_of(diff: Path) -> tuple[bytes, str]:

@@ -64,6 +64,8 @@ class Client:
             if not self._is_over.is_set():
                 self._failure = f"nbclient could not hand the cells to the kernel: {type(error).__name__}: {error}"
         finally:
+            self._end()
+            self._loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(self._loop), return_exceptions=True))
             self._loop.close()
 
     async def _execute(self) -> None:
@@ -141,7 +143,7 @@ class Process(KernelProvisionerBase):
 
 
 class Executor(NotebookClient):
-    """Client that keeps no outputs: a cell that prints without end costs nothing here."""
+    """Client that keeps neither outputs nor widgets: a cell that prints without end costs nothing here."""
 
     def tell_number(self, number: int) -> None:
         """Let the next request name the cell by its *number*, as Jupyter names it by its id."""
@@ -150,3 +152,6 @@ class Executor(NotebookClient):
 
     def output(self, *_: Any) -> None:
         """Drop an output."""
+
+    def handle_comm_msg(self, *_: Any) -> None:
+        """Drop a message of a widget."""

@@ -84,6 +84,7 @@ _COMMENT = re.compile(r"""(?P<text>"[^"]*"|'[^']*')|#.*""")
 _ASSIGNS = re.compile(r"(?<![=!<>:])(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
 _NAMES = re.compile(r"(?<![\w.])[^\W\d]\w*")
 _BOUND = re.compile(r"\bfor\b(?P<loop>.+?)\bin\b|\bas\s+(?P<alias>\w+)|(?P<walrus>\w+)\s*:=")
+PAIRS = (("(", ")"), ("[", "]"), ("{", "}"))
 _DEFINED = re.compile(r"(?P<blank>\s*)(?:async\s+)?(?:def|class)\s+(?P<name>\w+)")
 
 
@@ -127,9 +128,6 @@ def bound(line: str) -> Iterator[str]:
         for name in _NAMES.findall(" ".join(targets)):
             if not keyword.iskeyword(name) and not hasattr(builtins, name):
                 yield name
-
-
-PAIRS = ("()", "[]", "{}")
 
 
 def _neutral(line: str, *, continues: bool) -> Neutral:
