@@ -110,7 +110,7 @@ class Places:
                     number, head = self._cell_of(frame.lineno)
                     frame.filename = f"{os.path.basename(self.file)}:cell {number}"
                     frame.lineno -= head
-                    if frame.end_lineno is not None:
+                    if getattr(frame, "end_lineno", None) is not None:  # before Python 3.11 there is none
                         frame.end_lineno -= head
         return error.format()
 

@@ -33,11 +33,11 @@ def perform_cells(job: Job, kernel: Kernel) -> tuple[str, RunError | None]:
     """
     sys.path.insert(0, "")
     app: Any = IPKernelApp.instance()
-    # No message that tells how to connect is printed where there is a parent; 1 is one that is not waited for.
-    app.initialize(["-f", kernel.connection, "--HistoryManager.hist_file=:memory:", "--IPKernelApp.parent_handle=1"])
-    sys.argv = (
-        [os.path.relpath(job.target), *job.args] if job.args else ["ipykernel_launcher.py", "-f", kernel.connection]
-    )
+    words = ["-f", kernel.connection]
+    # How to connect is not printed where there is a parent; 1 is one that no Unix kernel watches.
+    quiet = ["--IPKernelApp.parent_handle=1"] if sys.platform != "win32" else []
+    app.initialize([*words, "--HistoryManager.hist_file=:memory:", *quiet])
+    sys.argv = [os.path.relpath(job.target), *job.args] if job.args else ["ipykernel_launcher.py", *words]
     places = Places(job.target, kernel.cells)
     watched = Watched(app.kernel, places, job)
     with open(kernel.program, encoding="utf-8", newline="") as file:
