@@ -110,8 +110,9 @@ class Places:
                     number, head = self._cell_of(frame.lineno)
                     frame.filename = f"{os.path.basename(self.file)}:cell {number}"
                     frame.lineno -= head
-                    if getattr(frame, "end_lineno", None) is not None:  # before Python 3.11 there is none
-                        frame.end_lineno -= head
+                    last = getattr(frame, "end_lineno", None)  # from Python 3.11 on
+                    if last is not None:
+                        frame.end_lineno = last - head
         return error.format()
 
     def _cell_of(self, line: int) -> tuple[int, int]:
