@@ -6,7 +6,8 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
-JOBS ?= 2
+# Processes that run tests: one more than there are processors, since many tests wait for what they have started.
+JOBS ?= $(shell "$(PYTHON)" -c 'import os; print(min(os.cpu_count() or 1, 7) + 1)' 2>/dev/null)
 SECONDS ?= 600
 
 .PHONY: help install demo test test-all lint format docs site package bench benchmark corpus fuzz clean
@@ -42,12 +43,16 @@ $(READY): pyproject.toml requirements-dev.txt
 demo: $(READY)
 	$(BIN)/autofix run fixtures/detach_stored/broken.py
 
+# Hundreds of processes import autofix: its bytecode is kept, whatever the environment says.  Each process takes tests that
+# stand together, for what some of them have computed serves the next.
+TESTS = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
 test: $(READY)
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(TESTS)
 
 # Those of which `make test` runs a fixed part, too.
 test-all: $(READY)
-	AUTOFIX_ALL_TESTS=1 $(BIN)/python -m pytest -n $(JOBS)
+	AUTOFIX_ALL_TESTS=1 $(TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

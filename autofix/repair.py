@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from autofix import engine
+from autofix.child.recorded import RunError
 from autofix.codemods.facts import Fact, LossEscapes
 from autofix.codemods.proof import Keeps, passes_by_the_way
 from autofix.codemods.rewriting.patch import Patch
@@ -72,7 +73,7 @@ def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
     that cannot be read.
     """
     source = files.read(script.path)
-    warm_up(limits)
+    warm_up(script, limits)
     engine.check_syntax(source.text, source.name)
     project = project_of(script, source, limits)
     nothing = Program.of(source.text, source.name, project.others, project.roots)
@@ -119,7 +120,7 @@ class _Attempt:
     def stopped_by(self, reason: str, analysis: Analysis) -> Repair:
         """Outcome for a script that its surroundings keep from training, with *reason* in its note."""
         failure = self.before.failure
-        where = f" (line {failure.error.line} of {failure.error.file})" if failure and failure.error.line else ""
+        where = f" at {self._place(failure.error)}" if failure and failure.error.line else ""
         note = f"The script stops before it trains{where}: {reason}."
         if failure is not None:
             note += f"\n{usage(self.before) if failure.error.type == 'SystemExit' else failure.error}"
@@ -227,7 +228,7 @@ class _Attempt:
             return replace(failed, refused=(*failed.refused, *search.refused), evidence=evidence)
         if self.before.failure is None:
             return replace(self._sound(analysis), evidence=evidence)
-        note = _told(self.before.failure, evidence)
+        note = _told(self.before.failure, self._place(self.before.failure.error), evidence)
         if self.original.limits.left <= 0:
             note += f"\nThe search has ended: {OVER}."
         return Repair(self.project, analysis, refused=tuple(search.refused), note=note, fails=True, evidence=evidence)
@@ -254,6 +255,11 @@ class _Attempt:
         places |= {name: path for name, (path, _) in self.project.companions.items()}
         folder = self.script.folder
         return {os.path.relpath(path.resolve(), folder).replace(os.sep, "/"): name for name, path in places.items()}
+
+    def _place(self, error: RunError) -> str:
+        """Place of an *error* in a file of the project: name, line and column."""
+        column = f":{error.column}" if error.column else ""
+        return f"{self._paths().get(error.file, error.file)}:{error.line}{column}"
 
     def _bring(self, evidence: Iterable[Evidence]) -> None:
         """Add the files to the project that the run executed and no import names: plug-ins, modules loaded by path."""
@@ -317,9 +323,9 @@ def project_of(script: Script, source: files.SourceFile, limits: Limits) -> Proj
     return gather(script.path, source, within=script.folder, layout=layout, cwd=script.start, python=limits.python)
 
 
-def _told(failure: Failure, evidence: Sequence[Evidence]) -> str:
+def _told(failure: Failure, place: str, evidence: Sequence[Evidence]) -> str:
     """Note on the failure, with the story behind it: the run shows more than the line of the traceback."""
-    where = f" at line {failure.error.line}" if failure.error.line else ""
+    where = f" at {place}" if failure.error.line else ""
     note = [f"The script fails{where} and no repair is known: {failure.error.message}"]
     for told in evidence[:1]:
         note += [f"{span.path}:{span.line}:{span.column + 1}: note: {phrase}" for phrase, span in told.story()]

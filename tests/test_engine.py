@@ -118,7 +118,7 @@ def test_repair_tells_of_a_failure_that_it_does_not_know(tmp_path: Path) -> None
     outcome = repair(Script(script), Limits())
     assert outcome.fails
     assert outcome.certificate is None
-    assert "line 3" in outcome.note
+    assert f"fails at {script}:3:1 and no repair is known" in outcome.note
 
 
 def test_repair_of_a_script_that_runs(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -65,8 +66,13 @@ FLOORS = [
 """Folders and modules, the lowest first: each knows only its own floor's own folder, and the floors below it."""
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Yield every module that *path* imports, anywhere in it, by its full name."""
+@cache
+def imports(path: Path) -> tuple[str, ...]:
+    """Every module that *path* imports, anywhere in it, by its full name."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -98,9 +104,12 @@ def test_only_the_child_imports_torch(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if path.is_relative_to(OF_CHILD)], ids=module_name)
 def test_the_child_imports_torch_and_the_standard_library_alone(path: Path) -> None:
-    """The child runs inside the user's interpreter, started as a program from its own folder."""
+    """The child runs inside the user's interpreter, started as a program from its own folder.
+
+    One module of it is a notebook's kernel.
+    """
     others = {module.split(".")[0] for module in imports(path) if not f"{module}.".startswith("autofix.child.")}
-    assert others <= sys.stdlib_module_names | {"torch"}
+    assert others <= sys.stdlib_module_names | {"torch", *(["ipykernel"] if path.name == "kernel.py" else [])}
 
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if not path.is_relative_to(OF_CHILD)], ids=module_name)
@@ -123,14 +132,19 @@ def test_codemods_know_nothing_of_the_tool_and_touch_nothing(path: Path) -> None
     assert all(f"{used}.".startswith("autofix.codemods.") for used in others)
 
 
-def loaded(path: Path) -> Iterator[str]:
-    """Yield the modules of the two packages that *path* loads, in functions as well; not for type hints alone."""
+@cache
+def loaded(path: Path) -> tuple[str, ...]:
+    """The modules of the two packages that *path* loads, in functions as well; not for type hints alone."""
+    return tuple(_loaded(path))
+
+
+def _loaded(path: Path) -> Iterator[str]:
     base = module_name(path).split(".")
     base = base if path.name == "__init__.py" else base[:-1]
     pending: list[ast.AST] = [ast.parse(path.read_bytes())]
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             pending.extend(node.orelse)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
@@ -139,7 +153,7 @@ def loaded(path: Path) -> Iterator[str]:
             module = ".".join([*around, *([node.module] if node.module else [])])
             parts = [f"{module}.{alias.name}" for alias in node.names]
             yield from (part if part in MODULES else module for part in parts if part in MODULES or module in MODULES)
-        else:
+        elif not isinstance(node, (ast.expr, ast.expr_context)):  # no expression imports anything
             pending.extend(ast.iter_child_nodes(node))
 
 

@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 import autofix
 from autofix.cli import main
 from autofix.project import notebook
-from autofix.project.magics import neutral, why_not
+from autofix.project.magics import neutral, unread, why_not
 from autofix.project.notebook import NotebookError
 
 SET_UP = """\
@@ -38,6 +38,8 @@ for step in range(20):
     opt.zero_grad()
     loss.backward()
     opt.step()"""
+SET_UP_TO_RUN = SET_UP.replace("%matplotlib inline\n!pip list | head -1", "%env EPOCHS=20\n!echo begun")
+"""What a kernel can run that has no matplotlib."""
 FIXED = LOOP.replace("# «état»\n", "# «état»\n    h = tuple(state.detach() for state in h)\n")
 PLAIN_LOOP, PLAIN_FIXED = LOOP.removeprefix("%%time\n"), FIXED.removeprefix("%%time\n")
 
@@ -200,6 +202,46 @@ def test_a_broken_cell_is_named_once_where_the_rest_is_repaired(here: Path, caps
     assert err.splitlines() == ["nb.ipynb:cell 2:1:5: '(' was never closed"]
 
 
+EXERCISE = """\
+w = torch.zeros(3, requires_grad=True)
+for i in range(3):
+    loss = (w - 1).pow(2).mean()
+    loss.backward()"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [("pass", 1), ("loss = <YOUR CODE>", 0), ("print(<YOUR CODE>)", 1), ("def train(w):\n    loss = <YOUR CODE>", 1)],
+    ids=["no-exercise", "assigned", "not-assigned", "of-a-function"],
+)
+def test_what_a_broken_cell_assigns_is_not_known(
+    cell: str, code: int, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(book("import torch", EXERCISE, cell, "loss.backward()"), "nb.ipynb")
+    main(["check", "nb.ipynb"])
+    assert ("AF1" in capsys.readouterr().out) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("a, b = f(x, y=<Z>", "a, b"),
+        ("net.w[i] += ??  # c = 3", "net, i"),
+        ("for i, j in <X>:", "i, j"),
+        ("with open('a = b') as f: x = <", "x, f"),
+        ("if (n := <X>) == 3: pass", "n"),
+        ("x: int = <A>; c = d = ?!", "x, c, d"),
+        ("train(model, lr=<YOUR LR>)", ""),
+        ("from m import <A>", ""),
+        ("x <= <3>; y == ?!", ""),
+    ],
+)
+def test_the_names_that_a_line_may_bind_are_found(source: str, names: str) -> None:
+    (line,) = unread(source)
+    assert set(line.lead.removesuffix(" = get_ipython()").split(", ")) == set(names.split(", "))
+    assert line.stands_for == source
+
+
 def test_a_cell_with_an_old_keyword_is_read(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     moved = "x = torch.randn(4, 3).cuda(async=True)\n%time y = x"
     write(book(SET_UP, moved, LOOP), "nb.ipynb")
@@ -347,7 +389,7 @@ def test_a_run_tells_and_repairs_cells(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    cells = ["get_ipython().system('true')\ndisplay('begun')\n!true", SET_UP, LOOP]
+    cells = ["get_ipython().system('true')\ndisplay('begun')\n!true", SET_UP_TO_RUN, LOOP]
     write(book(*cells), "nb.ipynb")
     assert main(["run", "--fix", "--no-static", "nb.ipynb"]) == 0
     out = capsys.readouterr().out
@@ -359,11 +401,18 @@ def test_a_run_tells_and_repairs_cells(
     assert "detach" in found[2].source and found[2].source.startswith("%%time\nfor step")
 
 
-def test_a_run_repairs_a_cell_that_is_indented_as_a_whole(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(book(SET_UP, textwrap.indent(PLAIN_LOOP, "  ")), "nb.ipynb")
+@pytest.mark.parametrize("lacking", ["", "nbclient"])
+def test_a_run_repairs_a_cell_that_is_indented_as_a_whole(
+    lacking: str, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("autofix.execution.kernels.lacking", lambda _: lacking)
+    write(book(SET_UP_TO_RUN if not lacking else SET_UP, textwrap.indent(PLAIN_LOOP, "  ")), "nb.ipynb")
     assert main(["run", "--fix", "nb.ipynb"]) == 0
-    assert "Proved: the patched script trains.\nWrote nb.ipynb.\n" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "Proved: the patched script trains.\nWrote nb.ipynb.\n" in told.out
     assert cells_of("nb.ipynb")[1].source == textwrap.indent(PLAIN_FIXED, "  ")
+    note = "autofix: note: nb.ipynb runs as a script, without magics and shell commands: "
+    assert note not in told.err if not lacking else f"{note}{lacking} is not installed (pip install " in told.err
 
 
 def test_a_notebook_with_a_broken_cell_is_not_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,8 @@ CONTAINERS = (list, tuple, deque, set, frozenset, dict)
 OPAQUE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, torch.Tensor, str, int, float)
 LIBRARIES = frozenset({"builtins", "torch", "collections", "abc", "typing"})
 """Packages whose classes hold no objects of the user in class attributes."""
+OF_KERNEL = frozenset({"IPython", "ipykernel"})
+"""Packages of a notebook's kernel, whose objects lead to all variables: `exit` is one of them."""
 OF_MODULE = ("_parameters", "_buffers", "_modules")
 """Dictionaries of a module that hold the attributes of its source."""
 
@@ -103,7 +105,7 @@ def paths_to(
 
 def attributes_of(value: Any, budget: list[int]) -> Iterator[tuple[str, Any]]:
     """The attributes of an object, a module's parameters, buffers and modules among them; the objects of a list."""
-    if isinstance(value, OPAQUE):
+    if isinstance(value, OPAQUE) or type(value).__module__.partition(".")[0] in OF_KERNEL:
         return
     if isinstance(value, (list, tuple)) and len(value) < 64:
         for index, inner in enumerate(value):

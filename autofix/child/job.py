@@ -53,6 +53,18 @@ class Watched:
 
 
 @dataclass(frozen=True)
+class Kernel:
+    """The kernel that a run of a notebook is: nbclient, in the runner, hands it the cells."""
+
+    connection: str
+    """Jupyter's connection file, in the run's folder."""
+    program: str
+    """File that holds the cells' program as the finders of mistakes read it: one text, one line for each of a cell."""
+    cells: Mapping[int, int]
+    """Line of that text above each cell's first, by the number of the cell."""
+
+
+@dataclass(frozen=True)
 class Job:
     """One run of one script.  Paths are absolute and resolved."""
 
@@ -64,7 +76,8 @@ class Job:
     """The file for the events, one JSON object a line."""
     bounds: Bounds = Bounds()
     way: str = "file"
-    """``file`` for ``python TARGET``, ``module`` for ``python -m TARGET``, ``command`` for another program."""
+    """``file`` for ``python TARGET``, ``module`` for ``python -m TARGET``, ``command`` for another program,
+    ``notebook`` for a kernel."""
     origin: str = ""
     """The project that ``root`` is a copy of."""
     scratch: str = ""
@@ -96,6 +109,8 @@ class Job:
     """Parts that the sandbox could not close off, where it was closed for a launcher before."""
     memory: int = 0
     """The most bytes of data for one process; 0 for no limit."""
+    kernel: Kernel | None = None
+    """The kernel to be, for a notebook."""
 
     @property
     def more_steps(self) -> int:

@@ -30,6 +30,8 @@ class RunError:
     """``write`` or ``network`` where the system did not allow it."""
     path: str = ""
     """The path that was not to be written."""
+    column: int | None = None
+    """Column of the expression in that line, in characters from 1."""
 
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type

@@ -24,6 +24,7 @@ import socket
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -170,18 +171,21 @@ class Server:
             shutil.rmtree(run_.scratch, ignore_errors=True)
 
 
-def main(descriptor: int) -> NoReturn:
-    """Serve requests that come in on the socket *descriptor*."""
+def main(descriptor: int, further: Sequence[str] = ()) -> NoReturn:
+    """Serve requests that come in on the socket *descriptor*, with *further* modules imported."""
     control = socket.socket(fileno=descriptor)
     control.set_inheritable(False)
+    gc.disable()  # see session.py
     try:
-        for module in WARM:
+        for module in (*WARM, *further):
             importlib.import_module(module)
     except ImportError:
         sys.exit(3)  # a fresh process will say what is missing
-    for module in ("reference", "probe", "trace", "device", "sandbox", "copies", "imports"):
+    own = ("reference", "probe", "trace", "device", "sandbox", "copies", "imports")
+    for module in (*own, *(["kernel"] if further else [])):
         importlib.import_module(f".{module}", __package__)
     gc.collect()
+    gc.enable()
     gc.freeze()  # children share these pages as long as nobody looks at them
     control.sendall(b"ready\n")
     Server(control).serve()

@@ -8,7 +8,9 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 from .job import Job
@@ -35,15 +37,16 @@ def end_with(parent: int) -> None:
 
 
 def run(job: Job) -> NoReturn:
-    """Run the script of *job* as ``__main__`` under the probe or the witness, and end this process."""
+    """Run the script or the notebook of *job* under the probe or the witness, and end this process."""
     from .events import Events
-    from .recorded import Sandbox, Unable, Unloaded
+    from .recorded import RunError, Sandbox, Unable, Unloaded
     from .stage import perform
 
     if job.way == "command":
         from .command import start_command
 
         start_command(replace(job, sandbox=False, open_ends=tuple(closed_off(job))))
+    gc.disable()  # of torch's 300,000 objects none is garbage: to look for some takes a fifth of its import
     events = Events(job.record, job.seal)
     open_ends = closed_off(job)
     try:
@@ -54,6 +57,12 @@ def run(job: Job) -> NoReturn:
         from .imports import redirect, unloaded
         from .probe import Probe
         from .trace import Witness
+
+        performed: Callable[[], tuple[str, RunError | None]] = partial(perform, job)
+        if job.kernel is not None:
+            from .kernel import perform_cells
+
+            performed = partial(perform_cells, job, job.kernel)
     except ImportError as missing:
         # Without torch the script cannot train, but its own message on that is for the user to read.
         events.write(Unable(f"{type(missing).__name__}: {missing}"))
@@ -76,6 +85,7 @@ def run(job: Job) -> NoReturn:
     gc.freeze()  # the meter of live graphs looks at the script's own objects, not at torch's 300,000
     watcher: Probe | Witness = Witness(job, events) if job.bounds.trace else Probe(job, events)
     watcher.install()
+    gc.enable()
     executed.install()
-    outcome, error = perform(job)
+    outcome, error = performed()
     watcher.finish(outcome, error)

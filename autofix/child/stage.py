@@ -5,6 +5,8 @@ from __future__ import annotations
 import builtins
 import errno
 import importlib.util
+import itertools
+import linecache
 import os
 import re
 import socket
@@ -119,18 +121,31 @@ def own_frames_removed(trace: types.TracebackType | None) -> types.TracebackType
 def describe(error: BaseException, root: str) -> RunError:
     """The error as plain data: type, message, and the user's frames with the innermost last."""
     frames: list[tuple[str, int, str]] = []
+    column: int | None = None
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
         if is_user_file(code.co_filename, root):
             file = os.path.relpath(code.co_filename, root)
             frames.append((file, trace.tb_lineno, code.co_qualname))
+            column = column_of(code, trace.tb_lasti)
         trace = trace.tb_next
     if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename, root):
         frames.append((os.path.relpath(error.filename, root), error.lineno or 1, ""))
+        column = error.offset
     file, line, _ = frames[-1] if frames else ("", None, "")
     what, path = refused(error)
-    return RunError(type(error).__name__, _said(str(error)), line, file, tuple(frames), what, path)
+    return RunError(type(error).__name__, _said(str(error)), line, file, tuple(frames), what, path, column)
+
+
+def column_of(code: types.CodeType, last: int) -> int | None:
+    """Column of the expression whose instruction is at *last*, in characters from 1; None where it is not known."""
+    if not hasattr(code, "co_positions"):  # before Python 3.11
+        return None
+    line, _, column, _ = next(itertools.islice(code.co_positions(), last // 2, None), (None,) * 4)
+    if line is None or column is None:
+        return None
+    return len(linecache.getline(code.co_filename, line).encode()[:column].decode(errors="replace")) + 1
 
 
 def refused(error: BaseException) -> tuple[str, str]:

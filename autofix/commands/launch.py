@@ -88,6 +88,19 @@ def limits(bounds: Bounds, python: str, watcher: Watcher | None = None) -> Limit
     )
 
 
+def tell_of_kernel(program: Invocation) -> None:
+    """Say that a notebook runs without a kernel, and what is to be installed for one."""
+    if not program.lacking:
+        return
+    name = program.script.path
+    where = "" if program.lacking == "nbclient" else f", for {program.python}"
+    wanted = '"torch-autofix[notebook]"' if program.lacking == "nbclient" else program.lacking
+    tell(
+        f"autofix: note: {name} runs as a script, without magics and shell commands: "
+        f"{program.lacking} is not installed (pip install {wanted}{where})"
+    )
+
+
 def warn_of_misplaced(command: str, script: Script) -> None:
     """Say which of autofix's own options stand behind the script, so that they are handed to it."""
     from autofix.execution.invocation import misplaced

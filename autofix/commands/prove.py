@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from autofix import pages
-from autofix.commands.launch import Bounds, limits, warn_of_misplaced, with_settings
+from autofix.commands.launch import Bounds, limits, tell_of_kernel, warn_of_misplaced, with_settings
 from autofix.commands.waiting import busy, tell
 from autofix.exits import Exit
 from autofix.project import files
 from autofix.project.notebook import SUFFIX
 from autofix.report import formats
 from autofix.report.base import Proved
+from autofix.report.cells import cells_of_file, proof_in_cells
 
 if TYPE_CHECKING:
     from autofix.proof.prove import Certificate, Limits, Script
@@ -50,6 +51,7 @@ def prove(
     original, within = program.script, limits(chosen, program.python)
     if not quiet:
         warn_of_misplaced("prove", original)
+        tell_of_kernel(program)
     try:
         file = files.read(original.path)
         original, patched = sides(original, fixed, None if patch is None else diff_of(patch), against)
@@ -61,6 +63,7 @@ def prove(
     with busy(f"running {original.path} as it is and as it is patched"):
         certificate = judged(original, patched, file, within)
         view = pages.view_of_proof(certificate, original, patched, within) if html is not None else None
+        certificate = proof_in_cells(certificate, cells_of_file(file), cells_of_file(files.read(patched.path)))
     told = Proved(certificate, view, html)
     for name in (["html"] if html else []) + [output_format]:
         formats.reporter(name)(sys.stdout, quiet=quiet, verbose=verbose).proof(told)
@@ -105,7 +108,12 @@ def in_place_of(original: Script, fixed: Path) -> Script:
     inside = fixed.resolve().is_relative_to(original.folder)
     root = original.root if inside else layout_of(fixed, cwd=original.cwd).root
     text = files.read(fixed).text if SUFFIX in (original.path.suffix, fixed.suffix) else None
-    return replace(original, path=fixed, root=root, text=text)
+    way = original.way
+    if fixed.suffix != SUFFIX and original.path.suffix == SUFFIX:  # a script that was made of the notebook
+        from autofix.execution.runner import Way
+
+        way = Way.FILE
+    return replace(original, path=fixed, root=root, text=text, way=way)
 
 
 def diff_of(diff: Path) -> tuple[bytes, str]:

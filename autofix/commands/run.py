@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from autofix import engine, pages
 from autofix.checking import Problem, Result
-from autofix.commands.launch import Bounds, limits, warn_of_misplaced, with_settings
+from autofix.commands.launch import Bounds, limits, tell_of_kernel, warn_of_misplaced, with_settings
 from autofix.commands.waiting import tell
 from autofix.exits import Exit
 from autofix.outcomes import Outcomes
@@ -49,6 +49,7 @@ def run(
     within = limits(chosen, program.python, watcher)
     if not quiet:
         warn_of_misplaced("run", original)
+        tell_of_kernel(program)
     try:
         outcome = repair(original, within, static=static)
     except (files.FileError, engine.SourceError) as error:

@@ -15,11 +15,12 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from autofix.child.launchers import LAUNCHERS, LAUNCHING_MODULES, WITH_VALUE
 from autofix.codemods.source.nodes import Nodes
+from autofix.execution import kernels
 from autofix.execution.runner import Script, Way
 from autofix.project import files, imports, notebook
 from autofix.project.disk import Inquiry
@@ -44,6 +45,8 @@ class Invocation:
 
     script: Script
     python: str
+    lacking: str = ""
+    """Package without which a notebook runs as a script, and in no kernel; empty for any other program."""
 
 
 def invocation(
@@ -52,7 +55,7 @@ def invocation(
     """The program that *words* start from the folder *cwd*.  Raises :class:`InvocationError`."""
     here = files.absolute(cwd or Path())
     first, *rest = words or [""]
-    caller = _Caller(here, root, python or sys.executable)
+    caller = _Caller(here, root, python or sys.executable, cwd is not None)
     if first == MODULE:
         return caller.module(rest, ())
     if first != COMMAND:
@@ -69,6 +72,8 @@ class _Caller:
     cwd: Path
     root: Path | None
     python: str
+    is_there: bool = True
+    """Whether ``cwd`` was asked for; a notebook starts in its own folder otherwise, as in Jupyter."""
 
     def layout(self, path: Path) -> Layout:
         return layout_of(path, root=self.root, cwd=self.cwd)
@@ -77,20 +82,25 @@ class _Caller:
         self, path: Path, way: Way, args: Sequence[str], target: str = "", options: Sequence[str] = ()
     ) -> Invocation:
         """The invocation whose main source is at *path*."""
+        if path.suffix == notebook.SUFFIX and not self.is_there:
+            return replace(self, cwd=files.absolute(path).parent, is_there=True).made(path, way, args, target, options)
         layout = self.layout(path)
         if not path.resolve().is_relative_to(layout.root):
             raise InvocationError(f"{path} lies outside of the root {layout.root}.")
+        program = text_of_notebook(path)
+        lacking = "" if program is None else kernels.lacking(self.python)
         script = Script(
             path,
             args=tuple(args),
             root=layout.root,
             cwd=self.cwd,
-            way=way,
+            way=way if program is None or lacking else Way.NOTEBOOK,
             target=target,
             options=tuple(options),
-            text=text_of_notebook(path),
+            text=program,
+            plain=program,
         )
-        return Invocation(script, self.python)
+        return Invocation(script, self.python, lacking)
 
     def file(self, name: str, args: Sequence[str], options: Sequence[str]) -> Invocation:
         """``python NAME ARGS``."""

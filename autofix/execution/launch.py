@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -77,6 +77,8 @@ class Launch:
     """Options of the interpreter."""
     echo: bool = False
     """Whether the output goes to standard error as it comes, too."""
+    broken: Callable[[], str] = str
+    """Reason why the run cannot go on although its process does; empty while it can."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Ending:
 def launch(what: Launch, *, warm: bool) -> Ending:
     """Run one child to its end, or kill it when its time is up."""
     if warm and hasattr(os, "fork") and hasattr(socket, "send_fds"):
-        server = server_for(what.python, what.plain)
+        server = server_for(what.python, what.plain, kernel=what.job.kernel is not None)
         ending = server.launch(what) if server is not None else None
         if ending is not None:
             return ending
@@ -127,7 +129,7 @@ def launch_fresh(what: Launch) -> Ending:
         return Ending("", 0.0, None, refused=f"cannot start {what.python}: {error.strerror}")
     finally:
         os.close(writing)
-    patience = Patience(what.timeout, what.scratch)
+    patience = Patience(what.timeout, what.scratch, what.broken)
     try:
         for seconds in patience:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -169,14 +171,14 @@ def kill_group(leader: int) -> None:
 class WarmServer:
     """A running server (``child/server.py``) for one interpreter."""
 
-    def __init__(self, python: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, python: str, environment: Mapping[str, str], modules: Sequence[str]) -> None:
         self._control, theirs = socket.socketpair()
         self._lock = threading.Lock()
         self._ready = False
         self._mark = new_mark()
         with theirs:
             self._process = subprocess.Popen(
-                [python, str(CHILD), "--serve", str(theirs.fileno())],
+                [python, str(CHILD), "--serve", str(theirs.fileno()), *modules],
                 # torch makes this folder when it is imported: here it is one that is there already.
                 env={"TORCHINDUCTOR_CACHE_DIR": tempfile.gettempdir(), **environment, MARK: self._mark},
                 stdin=subprocess.DEVNULL,
@@ -245,7 +247,7 @@ class WarmServer:
         self, what: Launch, ours: socket.socket, process: int, output: Output, reader: threading.Thread
     ) -> Ending:
         began = time.monotonic()
-        patience, answer = Patience(what.timeout, what.scratch), b""
+        patience, answer = Patience(what.timeout, what.scratch, what.broken), b""
         try:
             for seconds in patience:
                 ours.settimeout(seconds)
@@ -275,20 +277,22 @@ def line_of(connection: socket.socket) -> str:
     return line.decode()
 
 
-_servers: dict[str, WarmServer] = {}
+OF_KERNEL = ("ipykernel.kernelapp", "ipykernel.ipkernel", "IPython.core.magics")
+"""Modules that a server of kernels has imported besides torch: they take longer than a short training."""
+_servers: dict[tuple[str, bool], WarmServer] = {}
 _servers_lock = threading.Lock()
 
 
-def server_for(python: str, environment: Mapping[str, str]) -> WarmServer | None:
-    """The server of an interpreter, started if there is none; None if it cannot be started."""
+def server_for(python: str, environment: Mapping[str, str], *, kernel: bool = False) -> WarmServer | None:
+    """The server of an interpreter, for kernels or for scripts, started if there is none; None if it cannot be."""
     with _servers_lock:
-        server = _servers.get(python)
+        server = _servers.get((python, kernel))
         if server is None or not server.alive:
             try:
-                server = WarmServer(python, environment)
+                server = WarmServer(python, environment, OF_KERNEL if kernel else ())
             except OSError:
                 return None
-            _servers[python] = server
+            _servers[python, kernel] = server
         return server
 
 

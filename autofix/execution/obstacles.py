@@ -15,6 +15,7 @@ BY_TYPE = {
     "ConnectionError": "the network is not available",
     "URLError": "the network is not available",
     "EOFError": "the script waits for input",
+    "StdinNotImplementedError": "the notebook waits for input",
 }
 """Errors of the surroundings, by type."""
 NO_GPU = (

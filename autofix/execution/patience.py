@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 MOST_TASKS = 1200
@@ -18,21 +18,28 @@ LOOK = 0.25
 
 
 class Patience:
-    """The wait for a run: short spells, until its time is up or it has filled the machine."""
+    """The wait for a run: short spells, until its time is up or it has filled the machine.
 
-    def __init__(self, timeout: float, scratch: Path) -> None:
+    *broken* says why a run cannot go on that does not end by itself; nothing for one that can.
+    """
+
+    def __init__(self, timeout: float, scratch: Path, broken: Callable[[], str] = str) -> None:
         self._until = time.monotonic() + timeout
         self._tasks = tasks()
         self._disk = Disk(scratch)
+        self._broken = broken
         self.is_over = False
         """Whether the time is up."""
         self.excess = ""
-        """Message on a run that starts processes or writes files without end; empty for any other."""
+        """Message on a run that was ended before its time, with the reason; empty for any other."""
 
     def __iter__(self) -> Iterator[float]:
         while (left := self._until - time.monotonic()) > 0:
             if tasks() > self._tasks + MOST_TASKS:
                 self.excess = f"\n[ended: it has started more than {MOST_TASKS} processes]\n"
+                return
+            if reason := self._broken():
+                self.excess = f"\n[ended: {reason}]\n"
                 return
             if self._disk.is_filled():
                 self.excess = f"\n[ended: its files take more than {self._disk.most / 2**30:.1f} GiB]\n"

@@ -8,17 +8,21 @@ import re
 import secrets
 import sys
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
 from autofix.child.job import Bounds, Job, Watched
 from autofix.child.wire import encode
+from autofix.execution import kernels
 from autofix.execution.launch import CHILD, Ending, Launch, launch, server_for
 from autofix.execution.record import RunRecord, not_started, parse, unsealed
 from autofix.execution.scratch import FULL, Scratch, is_full, no_room, scratch_copy
 from autofix.progress import SILENT, Watcher
 from autofix.project.layout import import_roots
+from autofix.project.notebook import NotebookError
 
 
 class Way(StrEnum):
@@ -30,6 +34,8 @@ class Way(StrEnum):
     """``python -m MODULE ARGS``"""
     COMMAND = "command"
     """Another program, which starts Python in the end: a launcher, a shell script."""
+    NOTEBOOK = "notebook"
+    """The cells of a notebook, in a kernel."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,13 @@ class Script:
     """Options of the interpreter."""
     watched: tuple[Watched, ...] = ()
     """Parts of its sources of which the run tells whether it executed them."""
+    plain: str | None = None
+    """``text`` where it says no more than the file: the program of a notebook's cells."""
+
+    @property
+    def is_patched(self) -> bool:
+        """Whether the run has other texts than the files."""
+        return self.text != self.plain or bool(self.others)
 
     @property
     def folder(self) -> Path:
@@ -123,6 +136,10 @@ def run(script: Script, limits: Limits, bounds: Bounds = TO_THE_END) -> RunRecor
         return not_started(OVER)
     try:
         return _run_in_copy(script, limits, bounds)
+    except NotebookError as error:
+        return not_started(error.reason)
+    except kernels.TooLong as error:
+        return not_started(str(error))
     except OSError as error:
         if error.errno not in FULL:
             raise
@@ -131,9 +148,12 @@ def run(script: Script, limits: Limits, bounds: Bounds = TO_THE_END) -> RunRecor
 
 def _run_in_copy(script: Script, limits: Limits, bounds: Bounds) -> RunRecord:
     """Run *script* in a copy of its project.  Raises :class:`OSError` where there is no room for it."""
-    with scratch_copy(script.folder, script.texts, script.start) as scratch:
+    notebook = kernels.read(script.path, script.texts[script.key]) if script.way is Way.NOTEBOOK else None
+    texts = script.texts if notebook is None else {**script.texts, script.key: notebook.document}
+    with scratch_copy(script.folder, texts, script.start) as scratch:
         seal = secrets.token_hex(16)
         scratch.record.touch(0o600)
+        kernel = None if notebook is None else kernels.prepare(notebook, scratch)
         job = replace(
             program(script, scratch),
             bounds=bounds,
@@ -146,23 +166,33 @@ def _run_in_copy(script: Script, limits: Limits, bounds: Bounds) -> RunRecord:
             writable=(str(scratch.top), *limits.writable),
             network=limits.network,
             memory=limits.memory or default_memory(),
+            kernel=kernel,
         )
         shown = job if script.way is Way.COMMAND else replace(job, seal="")
         scratch.job.write_text(encode(shown), encoding="utf-8")
         surroundings = moved(environment(scratch.temporary), script.folder, scratch.copy)
         surroundings = for_descendants(surroundings, scratch.job)
-        what = Launch(
-            limits.python,
-            job,
-            scratch.start,
-            scratch.top,
-            surroundings,
-            min(limits.timeout, limits.left),
-            plain=environment(None),
-            options=script.options,
-            echo=limits.watcher.echo and bounds == Bounds(healthy=bounds.healthy) and not script.texts,
-        )
-        with scratch.record.open("rb") as events, limits.watcher.run(label(script, bounds), events):
+        with ExitStack() as stack:
+            timeout = min(limits.timeout, limits.left)
+            broken: Callable[[], str] = str
+            if notebook is not None and kernel is not None:
+                surroundings = kernels.surroundings(surroundings, scratch)
+                client = stack.enter_context(kernels.client(notebook, kernel, timeout))
+                broken = client.failed
+            what = Launch(
+                limits.python,
+                job,
+                scratch.start,
+                scratch.top,
+                surroundings,
+                timeout,
+                plain=environment(None),
+                options=script.options,
+                echo=limits.watcher.echo and bounds == Bounds(healthy=bounds.healthy) and not script.is_patched,
+                broken=broken,
+            )
+            events = stack.enter_context(scratch.record.open("rb"))
+            stack.enter_context(limits.watcher.run(label(script, bounds), events))
             # The child takes the name of the record away.
             ending = launch(what, warm=limits.warm and not script.options and script.way is not Way.COMMAND)
             if is_full(scratch.top):  # nothing that was written, and nothing that failed then, tells anything
@@ -176,7 +206,7 @@ def label(script: Script, bounds: Bounds) -> str:
         return "watching where graphs are made and freed"
     if bounds.reference:
         return "computing the gradients that are meant"
-    return "the patched script" if script.texts else "the script as it is"
+    return "the patched script" if script.is_patched else "the script as it is"
 
 
 def program(script: Script, scratch: Scratch) -> Job:
@@ -230,10 +260,10 @@ def _read(events: bytes, seal: str, ending: Ending, limits: Limits) -> RunRecord
     return parse(lines, output=ending.output, seconds=ending.seconds, timed_out=ending.timed_out)
 
 
-def warm_up(limits: Limits) -> None:
-    """Let the interpreter import torch while the caller does something else.  Returns at once."""
+def warm_up(script: Script, limits: Limits) -> None:
+    """Let the interpreter of *script* import torch while the caller does something else.  Returns at once."""
     if limits.warm and hasattr(os, "fork"):
-        server_for(limits.python, environment(None))
+        server_for(limits.python, environment(None), kernel=script.way is Way.NOTEBOOK)
 
 
 def default_memory() -> int:

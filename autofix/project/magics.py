@@ -7,6 +7,8 @@ in its place; a cell whose magic hands it to another program, or to another lang
 from __future__ import annotations
 
 import ast
+import builtins
+import keyword
 import re
 import warnings
 from collections.abc import Iterator
@@ -76,6 +78,56 @@ def why_not(source: str) -> SyntaxError | None:
         except (ValueError, RecursionError, MemoryError) as error:
             return SyntaxError(str(error) or "an expression is nested too deeply to be parsed")
     return None
+
+
+_COMMENT = re.compile(r"""(?P<text>"[^"]*"|'[^']*')|#.*""")
+_ASSIGNS = re.compile(r"(?<![=!<>:])(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)")
+_NAMES = re.compile(r"(?<![\w.])[^\W\d]\w*")
+_BOUND = re.compile(r"\bfor\b(?P<loop>.+?)\bin\b|\bas\s+(?P<alias>\w+)|(?P<walrus>\w+)\s*:=")
+PAIRS = (("(", ")"), ("[", "]"), ("{", "}"))
+_DEFINED = re.compile(r"(?P<blank>\s*)(?:async\s+)?(?:def|class)\s+(?P<name>\w+)")
+
+
+def unread(source: str) -> list[Neutral]:
+    """The lines of a cell that is no Python: all that it may assign becomes unknown.
+
+    A name that stands left of ``=``, or that a loop, a ``with``, a definition or ``:=`` binds, is given the result of a
+    call that nobody knows; what a function assigns is its own.  All else is left out.
+
+    >>> [line.text for line in unread("loss = <YOUR CODE>\\nprint(loss)")]
+    ['loss = get_ipython()', '']
+    """
+    found: list[Neutral] = []
+    inside: int | None = None  # the indentation of the definition that is read
+    for line in source.split("\n"):
+        code = line.rstrip("\r")
+        end, indent = line[len(code) :], len(code) - len(code.lstrip())
+        if inside is not None and code.strip() and indent <= inside:
+            inside = None
+        names = dict.fromkeys(bound(code)) if inside is None else {}
+        if inside is None and _DEFINED.match(code):
+            inside = indent
+        lead = f"{', '.join(names)} = get_ipython()" if names else ""
+        found.append(Neutral(lead + end, lead, code))
+    return found
+
+
+def bound(line: str) -> Iterator[str]:
+    """Yield the names that a line may bind, whether or not it is Python; more of them, rather than too few."""
+    if defined := _DEFINED.match(line):
+        yield defined["name"]
+        return
+    if line.lstrip().startswith(("import ", "from ")):
+        return
+    code = _COMMENT.sub(lambda found: '""' if found["text"] else "", line)
+    for piece in code.split(";"):
+        places = [found.start() for found in _ASSIGNS.finditer(piece)]
+        targets = [piece[:at] for at in places if all(piece[:at].count(a) == piece[:at].count(b) for a, b in PAIRS)]
+        for found in _BOUND.finditer(piece):
+            targets.append(next(filter(None, found.groups())))
+        for name in _NAMES.findall(" ".join(targets)):
+            if not keyword.iskeyword(name) and not hasattr(builtins, name):
+                yield name
 
 
 def _neutral(line: str, *, continues: bool) -> Neutral:

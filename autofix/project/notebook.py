@@ -230,7 +230,10 @@ def _cell(number: int, place: Place) -> Cell:
         return Cell(number, source, place, tuple(lines))
     if source[:1] in (" ", "\t") and magics.parses(f"if True:\n{text}"):
         return Cell(number, source, place, tuple(lines), indented=True)
-    return Cell(number, source, place, _left_out(source), (error.msg, error.lineno or 1, error.offset or 1))
+    unread = magics.unread(source)
+    if not magics.parses("\n".join(line.text for line in unread)):
+        unread = list(_left_out(source))
+    return Cell(number, source, place, tuple(unread), (error.msg, error.lineno or 1, error.offset or 1))
 
 
 def _left_out(source: str) -> tuple[magics.Neutral, ...]:

@@ -17,6 +17,8 @@ from autofix.project import notebook
 from autofix.project.notebook import Layout, Notebook, cell_of, name_of_cell
 
 if TYPE_CHECKING:
+    from autofix.execution.record import RunRecord
+    from autofix.project.files import SourceFile
     from autofix.proof.prove import Certificate
     from autofix.repair import Repair
     from autofix.report.view import View
@@ -134,8 +136,7 @@ def in_cells(found: Outcomes) -> Outcomes:
 
 def cells_of_repair(outcome: Repair) -> Cells:
     """The cells of the notebook that ``run`` was given, if it was one."""
-    file = outcome.project.file
-    return Cells({} if file.notebook is None else {file.name: file.notebook}, {file.name: file.text})
+    return cells_of_file(outcome.project.file)
 
 
 def repair_in_cells(outcome: Repair) -> Repair:
@@ -179,15 +180,34 @@ def view_in_cells(view: View, outcome: Repair) -> View:
 
 def _certificate(outcome: Repair, cells: Cells) -> Certificate | None:
     """The proof in the words of cells; in points on the patched script, lines count in the patched cells."""
-    known = outcome.certificate
-    if known is None:
+    if outcome.certificate is None:
         return None
     name = outcome.project.file.name
     after = Cells(cells.notebooks, {name: outcome.analysis.patched}) if outcome.analysis.path == name else cells
+    return proof_in_cells(outcome.certificate, cells, after)
+
+
+def proof_in_cells(known: Certificate, before: Cells, after: Cells) -> Certificate:
+    """The proof *known* in the words of the cells *before* and *after* the patch."""
     points = [
-        replace(point, detail=(cells if point.number == 1 else after).words(point.detail)) for point in known.points
+        replace(point, detail=(before if point.number == 1 else after).words(point.detail)) for point in known.points
     ]
-    return replace(known, points=tuple(points))
+    return replace(known, points=tuple(points), before=_record(known.before, before), after=_record(known.after, after))
+
+
+def cells_of_file(file: SourceFile) -> Cells:
+    """The cells of a *file*, if it is a notebook."""
+    return Cells({} if file.notebook is None else {file.name: file.notebook}, {file.name: file.text})
+
+
+def _record(run: RunRecord, cells: Cells) -> RunRecord:
+    """The record of a run whose error names the cell and the line in the cell."""
+    error = run.error
+    name = next(iter(cells.layouts), "")  # one at most, whose path in the run is another
+    if error is None or error.line is None or not name or not error.file.endswith(notebook.SUFFIX):
+        return run
+    file, line = cells.place((name, error.line))
+    return replace(run, error=replace(error, file=file, line=line))
 
 
 def span_of(problem: Problem) -> Span:

@@ -211,7 +211,7 @@ def runs(certificate: Certificate) -> Iterator[Line]:
     """Yield how far each run came."""
     for name, run in (("before", certificate.before), ("after", certificate.after)):
         if run is not None:
-            error = f", {run.error.type} at line {run.error.line}" if run.error else ""
+            error = f", {run.error.type} at {run.error.file}:{run.error.line}" if run.error else ""
             yield ((f"  {name}: {run.outcome}, {count(run.steps, 'step')}, {run.seconds:.1f} s{error}", "dim"),)
 
 
