@@ -89,12 +89,8 @@ def _lines(sources: Iterable[Source], executed: Collection[ast.stmt]) -> Iterato
     """The lines of simple statements that were executed; a compound one's are those of its head."""
     known = set(executed)
     for source in sources:
-        for statement in source.nodes.once(_statements):
+        for statement in source.nodes.once(Nodes.statements):
             if statement in known:
                 body = getattr(statement, "body", None)
                 end = body[0].lineno - 1 if isinstance(body, list) and body else statement.end_lineno or 0
                 yield from ((source, line) for line in range(statement.lineno, max(end, statement.lineno) + 1))
-
-
-def _statements(nodes: Nodes) -> list[ast.stmt]:
-    return [node for node in nodes.all if isinstance(node, ast.stmt)]
