@@ -190,6 +190,17 @@ def kind(name: str) -> str:
     return operation(name).kind
 
 
+_WITH_VARIANTS = frozenset(
+    "max min pow float_power norm matrix_power repeat_interleave take_along_dim lerp pad".split()
+)
+
+
+@cache
+def has_variants(name: str) -> bool:
+    """Whether a function of torch's has several operations to choose from, by its arguments: see :func:`variant`."""
+    return name in _WITH_VARIANTS or name.startswith("adaptive_avg_pool")
+
+
 def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], bool]) -> str:
     """The operation that a function of torch's carries out on these arguments, where it has several to choose from."""
     second = values[1] if len(values) > 1 else None

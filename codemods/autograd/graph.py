@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -268,6 +267,8 @@ class BackwardCall:
     """Whether a parameter was stepped with its gradient more than once: nobody had set it to zero."""
     owners: set[Leaf] = field(default_factory=set)
     """The leaves that optimizers step before the next pass."""
+    _users: dict[int, list[Node]] = field(default_factory=dict)
+    _producers: dict[int, list[Node]] = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[int, ...]:
@@ -278,24 +279,24 @@ class BackwardCall:
         """Whether it goes through operations that compute with some of these leaves while they are frozen."""
         return any(leaf in leaves for node, _ in self.edges for leaf in node.frozen)
 
-    def users(self) -> defaultdict[int, list[Node]]:
-        """The consumers of each node on its ways, by the node's identity."""
-        found: defaultdict[int, list[Node]] = defaultdict(list)
-        for consumer, producer in self.edges:
-            found[id(producer)].append(consumer)
-        return found
+    def users(self) -> dict[int, list[Node]]:
+        """The consumers of each node on its ways, by the node's identity; asked for once it has gone all of them."""
+        if not self._users:
+            for consumer, producer in self.edges:
+                self._users.setdefault(id(producer), []).append(consumer)
+        return self._users
 
-    def producers(self) -> defaultdict[int, list[Node]]:
-        """The nodes that each node on its ways was computed of, by that node's identity."""
-        found: defaultdict[int, list[Node]] = defaultdict(list)
-        for consumer, producer in self.edges:
-            found[id(consumer)].append(producer)
-        return found
+    def producers(self) -> dict[int, list[Node]]:
+        """The nodes that each node on its ways was computed of, by that node's identity; asked for as :meth:`users`."""
+        if not self._producers:
+            for consumer, producer in self.edges:
+                self._producers.setdefault(id(consumer), []).append(producer)
+        return self._producers
 
     def roots(self) -> list[Node]:
         """The nodes that it begins with, once for each of their edges."""
-        produced = {id(producer) for _, producer in self.edges}
-        return [consumer for consumer, _ in self.edges if id(consumer) not in produced]
+        users = self.users()
+        return [consumer for consumer, _ in self.edges if id(consumer) not in users]
 
     def above(self, nodes: Iterable[Node]) -> Iterator[Node]:
         """The nodes that it comes through on its ways to some of them."""
@@ -303,7 +304,7 @@ class BackwardCall:
         pending = list(nodes)
         seen = {id(node) for node in pending}
         while pending:
-            for user in users[id(pending.pop())]:
+            for user in users.get(id(pending.pop()), ()):
                 if id(user) not in seen:
                     seen.add(id(user))
                     pending.append(user)
@@ -784,9 +785,12 @@ def useful_edges(one: BackwardCall, wanted: Callable[[Leaf], bool]) -> Iterator[
     """
     memo: dict[int, bool] = dict.fromkeys(one.targets, True)
     for consumer, producer in one.edges:
-        if id(producer) in one.targets:
+        identity = id(producer)
+        if identity in one.targets:
             continue  # a requested input may become a leaf, if the value that it was made of loses its graph
-        if id(consumer) not in one.old and id(producer) not in one.old and _leads(producer, wanted, one.old, memo):
+        if id(consumer) in one.old or identity in one.old:
+            continue
+        if memo[identity] if identity in memo else _leads(producer, wanted, one.old, memo):
             yield consumer, producer
 
 
@@ -795,7 +799,10 @@ def _leads(node: Node, wanted: Callable[[Leaf], bool], old: set[int], memo: dict
     while stack:
         current, done = stack.pop()
         if done:
-            memo[id(current)] = any(memo.get(id(operand.node), False) for operand in current.operands)
+            for operand in current.operands:
+                if memo.get(id(operand.node), False):
+                    memo[id(current)] = True
+                    break
         elif id(current) not in memo:
             if current.leaf is not None:
                 memo[id(current)] = wanted(current.leaf)

@@ -17,7 +17,7 @@ def collect(interp: Interpreter, found: Known) -> None:
     """Record in *found* which parameters the passes of a path train, and the edges of useful gradient flow."""
     tape = interp.tape
     known = tape.owned and not tape.unknown_owner
-    place = cache(_place)
+    place = _places()
     for one in tape.passes:
         line = one.site.line
         found.passes.add(line)
@@ -62,10 +62,19 @@ def _edge(one: BackwardCall, consumer: Node, producer: Node, place: Callable[[No
     return Edge(one.site.line, place(consumer), place(producer), gap, lag)
 
 
-def _place(node: Node) -> Place:
-    name = node.leaf.name if node.leaf is not None else node.operation
-    calls = tuple((site.line, _column(site), _called(site.node)) for site in node.stack)
-    return Place(name, node.site.line, _column(node.site), calls)
+def _places() -> Callable[[Node], Place]:
+    """Function that gives the place of a node; most nodes share the calls that led there with others."""
+
+    @cache
+    def calls(stack: tuple[Site, ...]) -> tuple[tuple[int, int, str], ...]:
+        return tuple((site.line, _column(site), _called(site.node)) for site in stack)
+
+    @cache
+    def place(node: Node) -> Place:
+        name = node.leaf.name if node.leaf is not None else node.operation
+        return Place(name, node.site.line, _column(node.site), calls(node.stack))
+
+    return place
 
 
 def _called(node: ast.AST) -> str:

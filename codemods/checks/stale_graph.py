@@ -110,7 +110,7 @@ class _Walk:
         self.roots = list({id(root): root for root in one.roots()}.values())
 
     def parts(self, node: Node) -> list[Node]:
-        return self._below[id(node)]
+        return self._below.get(id(node), [])
 
     def terms(self) -> set[int]:
         """Identities of the losses that the roots are sums of; of a loss that is no sum, itself."""

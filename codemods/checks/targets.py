@@ -28,7 +28,7 @@ def is_target(stale: FreedGraphUse, now: LoopPoint) -> bool:
             return False
         if len(reader.operands) > 1:
             return _meets_as_target(reader, below, stale.node) and mine <= _fresh_leaves(reader, below, now)
-        consumers = users[id(reader)]
+        consumers = users.get(id(reader), [])
         if len(consumers) != 1:
             return False
         below, reader = reader, consumers[0]

@@ -71,9 +71,7 @@ _RECURSION = 3
 
 def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """The result of ``function(*args, **keywords)`` written at *node*."""
-    if isinstance(function, (Name, Method)) and any(
-        isinstance(value, Generator) for value in (*args, *keywords.values())
-    ):
+    if interp.generators and isinstance(function, (Name, Method)):
         path = function.path if isinstance(function, Name) else function.name
         if path.rpartition(".")[2] not in LAZY:
             args = [_used_up(value) for value in args]
@@ -205,15 +203,23 @@ def _enter(
 
 
 def _run_body(interp: Interpreter, function: Function, frame: Frame) -> None:
-    """Run a function's own code."""
+    """Run a function's own code, in the grad mode of its decorator."""
+    if function.grad_mode is None:
+        _run_in_mode(interp, function, frame)
+        return
     with interp.grad_mode(function.grad_mode, Site(function.source, function.node)):
-        if isinstance(function.node, ast.Lambda):
-            interp.statement = function.statement or interp.statement
-            frame.result = interp.eval(function.node.body)
-        else:
-            interp.exceptions.raised = interp.run(function.node.body) == "raise"
-            if interp.exceptions.raised:
-                errors.raise_awaited(interp, interp.exceptions.error)
+        _run_in_mode(interp, function, frame)
+
+
+def _run_in_mode(interp: Interpreter, function: Function, frame: Frame) -> None:
+    """Run a function's own code in the grad mode that is set."""
+    if isinstance(function.node, ast.Lambda):
+        interp.statement = function.statement or interp.statement
+        frame.result = interp.eval(function.node.body)
+    else:
+        interp.exceptions.raised = interp.run(function.node.body) == "raise"
+        if interp.exceptions.raised:
+            errors.raise_awaited(interp, interp.exceptions.error)
 
 
 def outermost(scope: Scope) -> Scope:

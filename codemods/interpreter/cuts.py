@@ -58,7 +58,7 @@ _SCALES = frozenset(("mul", "div", "neg", "sum", "mean"))
 _SINGLE = (TensorRef, Symbol, Method, Instance)
 
 
-def _parts(values: Iterable[Value]) -> Iterator[TensorRef | Symbol | Method | Instance]:
+def _parts(values: Iterable[Value]) -> list[TensorRef | Symbol | Method | Instance]:
     """The tensors and the unknown values among *values*, containers opened; an object (a tuple's class) is unknown."""
     return opened(values, _SINGLE, lambda slot, _: slot.value)
 
@@ -79,7 +79,7 @@ def _graph_of(value: Value) -> Node | None:
 
 def dropped(interp: Interpreter, values: Iterable[Value], node: ast.expr, how: str) -> Detachment | None:
     """Lost graph of the result of an expression that drops those of *values*; None where they never had one."""
-    parts = list(_parts(values))
+    parts = _parts(values)
     nodes = tuple(found for part in parts if (found := _graph_of(part)) is not None)
     earlier = [detachment for part in parts if (detachment := lost_by(part)) is not None]
     if not nodes and not earlier:
@@ -98,8 +98,11 @@ def whole_numbers(interp: Interpreter, values: Iterable[Value], node: ast.expr) 
 
 def _joined(earlier: list[Detachment], last: Detachment | None, *, sums: bool) -> Detachment | None:
     """One record of several; *sums* where all of them want their graph back."""
-    if last is None and earlier and all(one is earlier[0] for one in earlier):
-        return earlier[0]  # as it was joined before
+    if last is None:
+        if not earlier:
+            return None
+        if all(one is earlier[0] for one in earlier):
+            return earlier[0]  # as it was joined before
     cuts: dict[tuple[Site, str] | None, DetachSite] = {}  # what is frozen is one cut, wherever it is met
     ways = {tuple(cut.site for cut in detachment.cuts) for detachment in earlier}
     # Nobody makes a constant by a display of tensors.
@@ -109,11 +112,10 @@ def _joined(earlier: list[Detachment], last: Detachment | None, *, sums: bool) -
         for cut in detachment.cuts:
             place = None if cut.leaves else (cut.guard or cut.site, "no_grad" if cut.guard else cut.how)
             known = cuts.get(place)
-            nodes = (*known.nodes, *cut.nodes) if known is not None else cut.nodes
-            leaves = (*known.leaves, *cut.leaves) if known is not None else cut.leaves
-            cuts[place] = (known or cut)._replace(
-                nodes=tuple(dict.fromkeys(nodes)), leaves=tuple(dict.fromkeys(leaves))
-            )
+            if known is None:
+                cuts[place] = _with_each_once(cut, cut.nodes, cut.leaves)
+            else:
+                cuts[place] = _with_each_once(known, (*known.nodes, *cut.nodes), (*known.leaves, *cut.leaves))
     if last is not None and any(cut.nodes for cut in last.cuts) and earlier and not sums:
         several = True
     if not cuts:
@@ -124,11 +126,18 @@ def _joined(earlier: list[Detachment], last: Detachment | None, *, sums: bool) -
     )
 
 
+def _with_each_once(cut: DetachSite, nodes: tuple[Node, ...], leaves: tuple[Leaf, ...]) -> DetachSite:
+    """*cut* with these nodes and leaves, each of them once."""
+    nodes = tuple(dict.fromkeys(nodes)) if len(nodes) > 1 else nodes
+    leaves = tuple(dict.fromkeys(leaves)) if len(leaves) > 1 else leaves
+    return DetachSite(cut.site, cut.how, nodes, cut.guard, leaves)
+
+
 def without_graph(
     interp: Interpreter, cell: TensorImpl, name: str, args: Iterable[Value], leaves: Iterable[Leaf], node: ast.expr
 ) -> None:
     """*cell* is the result of an operation that laid no edge: note why it has no graph, or that it may have one."""
-    parts = list(_parts(args))
+    parts = _parts(args)
     earlier = [detachment for part in parts if (detachment := lost_by(part)) is not None]
     last: Detachment | None = None
     if not interp.grad:
@@ -210,9 +219,11 @@ def is_inference(guard: Site | None) -> bool:
 
 def saves_inference(interp: Interpreter, saved: Iterable[Saved], node: ast.expr) -> None:
     """An operation that is recorded saves these tensors: what was made in inference mode cannot be."""
-    guard = next((one.storage.inference for one in saved if one.storage.inference is not None), None)
-    if guard is not None and not is_inference(interp.guard):  # `enable_grad` in inference mode records nothing
-        interp.tape.inference.setdefault(interp.site(node), guard)
+    for one in saved:
+        if one.storage.inference is not None:
+            if not is_inference(interp.guard):  # `enable_grad` in inference mode records nothing
+                interp.tape.inference.setdefault(interp.site(node), one.storage.inference)
+            return
 
 
 def maybe_copied(tensor: TensorRef, name: str) -> TensorRef:
@@ -269,7 +280,7 @@ def carry(interp: Interpreter, result: Value, values: Iterable[Value], node: ast
     if how:
         result.detachment = dropped(interp, values, node, how)
         return result
-    parts = list(_parts(values))
+    parts = _parts(values)
     if all(part for part in parts if lost_by(part) is not None or not _is_vague(part)):
         result.detachment = _joined(
             [detachment for part in parts if (detachment := lost_by(part)) is not None], None, sums=True
@@ -299,6 +310,8 @@ def missing(args: Iterable[Value]) -> tuple[tuple[Detachment, ...], tuple[Detach
     places at which arguments that were only detached lost their graphs.
     """
     found = [detachment for part in _parts(args) if (detachment := lost_by(part)) is not None]
+    if not found:
+        return (), ()
     graphs = tuple(one for one in found if _is_copied(one) or is_unrecorded(one) or is_underivable(one))
     detached = (one.cuts[0] for one in found if len(one.cuts) == 1 and one.cuts[0].how in _CONSTANTS)
     return graphs, tuple(detached)
@@ -413,7 +426,7 @@ def nodes_under(tops: Iterable[Node]) -> dict[int, Node]:
         one = pending.pop()
         if id(one) not in found:
             found[id(one)] = one
-            pending.extend(operand.node for operand in one.operands)
+            pending.extend([operand.node for operand in one.operands])
     return found
 
 

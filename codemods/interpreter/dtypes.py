@@ -6,6 +6,7 @@ Of other tensors nothing is known, and they are taken for floats of single preci
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.interpreter.values import Name, Sequence, Symbol, TensorRef, Value
@@ -79,6 +80,7 @@ def _all_whole(value: Value) -> bool:
     return isinstance(value, int)
 
 
+@cache
 def keeps(name: str) -> bool:
     """Whether the result of an operation has the elements, and the type, of its first argument."""
     return catalogue.picks(name) and catalogue.kind(name) != catalogue.CAST

@@ -135,7 +135,7 @@ def _origin(value: Symbol) -> str:
 
 
 def _holds_graph(interp: Interpreter, value: Value, *, leaves: bool = True) -> bool:
-    found = list(interp.tensors(value))
+    found = interp.tensors(value)
     return any(certainly_has_graph(tensor, leaves=leaves) for tensor in found)
 
 

@@ -72,7 +72,7 @@ def _constant(interp: Interpreter, node: ast.Constant) -> Value:
 def _name(interp: Interpreter, node: ast.Name) -> Value:
     slot = interp.scope.lookup(node.id)
     if slot is not None:
-        return interp.read(slot)
+        return interp.read(slot) if isinstance(slot.value, TensorRef) else slot.value
     if hasattr(builtins, node.id):
         return Name(f"builtins.{node.id}")
     if node.id not in ("__file__", "__doc__", "__name__") and not interp.star_imports:
@@ -132,10 +132,11 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
             return left  # every k-th iteration: were it every one, nobody would write it
     if is_constant(left) and is_constant(right):
         return _of_constants(interp, kind, left, right)
-    for owner, other, own in ((left, right, f"__{_SPECIAL[kind]}__"), (right, left, f"__r{_SPECIAL[kind]}__")):
-        found = class_lookup.find(owner, own) if isinstance(owner, Instance) else None
-        if found is not None:
-            return interp.call(class_lookup.bind(found, owner), [other], {}, node)
+    for owner, other, prefix in ((left, right, "__"), (right, left, "__r")):
+        if isinstance(owner, Instance):
+            found = class_lookup.find(owner, f"{prefix}{_SPECIAL[kind]}__")
+            if found is not None:
+                return interp.call(class_lookup.bind(found, owner), [other], {}, node)
     modules = module_lists.holder(left)
     if modules is not None and (made := _of_modules(interp, kind, modules, right, node)) is not None:
         return made

@@ -43,6 +43,13 @@ class Closed(BaseException):
     """The program has closed the generator: the blocks that it waits in end, as by ``GeneratorExit``."""
 
 
+def _closed_gate() -> threading.Lock:
+    """A lock that is held: who acquires it waits until another thread releases it, once for each."""
+    gate = threading.Lock()
+    gate.acquire()
+    return gate
+
+
 class Generator:
     """A generator of the program: made by a call, run by :meth:`resume`."""
 
@@ -52,8 +59,8 @@ class Generator:
         self._frame = frame
         self._called = called
         self._thread: threading.Thread | None = None
-        self._resumed = threading.Semaphore(0)
-        self._answered = threading.Semaphore(0)
+        self._resumed = _closed_gate()
+        self._answered = _closed_gate()
         self._yielded: Binding | None = None
         self._sent: Value = None
         self._thrown: Value = None

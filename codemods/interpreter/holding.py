@@ -181,8 +181,9 @@ def _is_outermost(interp: Interpreter, before: StoreEvent, receiver: Sequence | 
 
 def given_up(interp: Interpreter, container: Value, taking_over: Value = None) -> None:
     """A name that a container had stands for something else now: it is gone, unless another container holds it."""
-    kept = container.kept if isinstance(container, (Sequence, Mapping)) else ()
-    if any(isinstance(one.statement.node, ast.Expr) for one in kept):
+    if not isinstance(container, (Sequence, Mapping)):
+        return
+    if any(isinstance(one.statement.node, ast.Expr) for one in container.kept):
         return  # `rows.append(row)`
     emptied(interp, container, taking_over)
 

@@ -227,9 +227,9 @@ def _saved_by_module(interp: Interpreter, kind: str, leaf: Leaf | None, values: 
     if not interp.grad:
         return []
     saved: list[Saved] = []
-    tensors = list(interp.tensors(*values))
+    tensors = interp.tensors(*values) if leaf is not None or "Norm" in kind else []
     if leaf is None:
-        return [one.cell.storage.as_saved() for one in tensors if "Norm" in kind]
+        return [one.cell.storage.as_saved() for one in tensors]
     if not leaf.frozen:
         saved += [tensor.cell.storage.as_saved() for tensor in tensors]
     needs_input = any(tensor.cell.node is not None for tensor in tensors)

@@ -37,24 +37,29 @@ def pair(first: Value, second: Value) -> Binding:
 
 def modules(module: TorchModule | Instance) -> list[Binding]:
     """The module and all modules under it."""
-    return [Binding(one) for _, one in paths(module, "", [])]
+    return [Binding(one) for _, one in paths(module)]
 
 
-def paths(
-    module: TorchModule | Instance, path: str, found: list[tuple[str, TorchModule | Instance]]
-) -> list[tuple[str, TorchModule | Instance]]:
+def paths(module: TorchModule | Instance) -> list[tuple[str, TorchModule | Instance]]:
     """The module and all modules under it, by their names with dots."""
-    if all(one is not module for _, one in found):
-        found.append((path, module))
-        for name, child in named_children(module):
-            paths(child, f"{path}.{name}" if path else str(name), found)
+    found: list[tuple[str, TorchModule | Instance]] = []
+    seen: set[int] = set()
+
+    def add(path: str, one: TorchModule | Instance) -> None:
+        if id(one) not in seen:
+            seen.add(id(one))
+            found.append((path, one))
+            for name, child in named_children(one):
+                add(f"{path}.{name}" if path else str(name), child)
+
+    add("", module)
     return found
 
 
 def parameter_called(interp: Interpreter, module: Value, name: str, node: ast.expr) -> TensorRef | None:
     """The parameter that has this name, with dots, in a module; None where there is none to be seen."""
     path, _, last = name.rpartition(".")
-    owner = next((one for place, one in paths(module, "", []) if place == path), None)
+    owner = next((one for place, one in paths(module) if place == path), None)
     found = interp.attribute(owner, last, node) if owner is not None else None
     return found if isinstance(found, TensorRef) and found.cell.leaf is not None else None
 
@@ -70,7 +75,7 @@ def parameters(interp: Interpreter, module: TorchModule | Instance, node: ast.ex
     """The parameters one by one, in their order; a nameless one for all those of a layer that are not known by name."""
     found: dict[tuple[Leaf, str], Parameter] = {}
     known: set[Leaf] = set()
-    for path, one in paths(module, "", []):
+    for path, one in paths(module):
         prefix = f"{path}." if path else ""
         if isinstance(one, TorchModule) and one.leaf is not None and one.leaf.parts:
             for name in one.leaf.parts:
@@ -104,9 +109,10 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
     """
     found: set[ast.Call] = set()
     chooses_before = False
+    freezing = {one for one in (*parsed.nodes.of(ast.Assign), *parsed.nodes.of(ast.Expr)) if _flag(one)}
     loops: list[ast.For | ast.While] = [*parsed.nodes.of(ast.For), *parsed.nodes.of(ast.While)]
-    for loop in loops:
-        if not any(_flag(one) for part in loop.body for one in ast.walk(part)):
+    for loop in loops if freezing else ():
+        if not any(one in freezing for part in loop.body for one in parsed.nodes.within(part)):
             continue
         source = loop.iter if isinstance(loop, ast.For) else loop.test
         calls = [one for one in ast.walk(source) if _gives_parameters(one)]

@@ -187,12 +187,16 @@ class BranchPolicy:
         """
         if len(self._asked_for) == consultations:
             return False
+        if len(self._asked_for) == consultations + 1:
+            return self._may_idle(self._asked_for[-1], 1)
         times = Counter(self._asked_for[consultations:])
-        return any(
-            (self.asked[position].flips or position in self._preferred)
-            and self._idle[position] == self._times[position] - count
-            for position, count in times.items()
-        )
+        return any(self._may_idle(position, count) for position, count in times.items())
+
+    def _may_idle(self, position: int, count: int) -> bool:
+        """Whether a question has decided nothing so far, but the last *count* times that it was asked."""
+        if not self.asked[position].flips and position not in self._preferred:
+            return False
+        return self._idle[position] == self._times[position] - count
 
     def idle_since(self, consultations: int) -> None:
         """Record that the questions asked since then decided about nothing that the tape sees."""

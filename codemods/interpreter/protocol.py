@@ -144,7 +144,7 @@ class Interpreter(Symbols, Recording, ABC):
         """The value in a slot, with the statements that carried it and its *container* on."""
 
     @abstractmethod
-    def tensors(self, *values: Value) -> Iterator[TensorRef]:
+    def tensors(self, *values: Value) -> list[TensorRef]:
         """The tensors in values, containers opened."""
 
     @abstractmethod

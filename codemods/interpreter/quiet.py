@@ -8,11 +8,11 @@ Not so a constant: ``self.stopped = True`` answers a question by itself.
 from __future__ import annotations
 
 import ast
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from autofix.codemods.autograd.catalogue import makers, operation
 from autofix.codemods.interpreter import class_lookup
@@ -107,30 +107,20 @@ class Reader:
 
     def keeps_all(self) -> bool:
         """Whether names set in a branch are used in it alone, or only told, or stay as unknown as they were."""
-        nodes = self._source.nodes
-        inside = [part for part in nodes.within(self._node) if isinstance(part, ast.Name)]
-        stored = {part.id for part in inside if not isinstance(part.ctx, ast.Load)}
-        if not stored:
+        names = self._source.remembered(self._node, _names_in)
+        if not names.stored:
             return True
-        everywhere = nodes.once(_reads)
-        read = Counter(part.id for part in inside if not isinstance(part.ctx, ast.Store))
+        everywhere = self._source.nodes.once(_reads)
         imported = not self._interp.stack and self._source is not self._interp.sources.main
-        kept = {name for name in stored if imported or everywhere[name] != read[name]}
+        kept = {name for name in names.stored if imported or everywhere[name] != names.read[name]}
         self.reading.leaves_nothing &= not kept
-        unknown = self._stays_unknown()
-        return all(name in unknown or self._is_told(name) for name in kept)
+        return all(self._stays_unknown(name, names.given.get(name, ())) or self._is_told(name) for name in kept)
 
-    def _stays_unknown(self) -> set[str]:
-        """The names whose values are not known, and that are only set to others of which nothing is known."""
-        values: dict[str, list[ast.expr | None]] = {}
-        for part in self._source.nodes.within(self._node):
-            if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-                values.setdefault(part.id, [])
-            for name, value in _given_in(part):
-                values.setdefault(name, []).append(value)
-        return {name for name, all_of_them in values.items() if all_of_them and self._is_unknown(name, all_of_them)}
+    def _stays_unknown(self, name: str, values: Iterable[ast.expr | None]) -> bool:
+        """Whether the value of a name is not known, and it is only set to others of which nothing is known."""
+        return bool(values) and self._is_unknown(name, values)
 
-    def _is_unknown(self, name: str, values: list[ast.expr | None]) -> bool:
+    def _is_unknown(self, name: str, values: Iterable[ast.expr | None]) -> bool:
         known = self._value(name)
         if _is_known_number(known) and all(map(self._is_restored, values)):
             return True
@@ -518,6 +508,29 @@ def _given_in(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
                     yield target.id, several[at] if several is not None else value
         case ast.For(target=ast.Name(id=name)) | ast.withitem(optional_vars=ast.Name(id=name)):
             yield name, None
+
+
+class _Names(NamedTuple):
+    """The names that a branch sets, how often it reads each, and what it sets them to, where that is written."""
+
+    stored: frozenset[str]
+    read: Counter[str]
+    given: dict[str, list[ast.expr | None]]
+
+
+def _names_in(node: ast.AST) -> _Names:
+    stored: set[str] = set()
+    read: Counter[str] = Counter()
+    given: defaultdict[str, list[ast.expr | None]] = defaultdict(list)
+    for part in Nodes(node).all:
+        if isinstance(part, ast.Name):
+            if not isinstance(part.ctx, ast.Load):
+                stored.add(part.id)
+            if not isinstance(part.ctx, ast.Store):
+                read[part.id] += 1
+        for name, value in _given_in(part):
+            given[name].append(value)
+    return _Names(frozenset(stored), read, dict(given))
 
 
 def _reads(nodes: Nodes) -> Counter[str]:

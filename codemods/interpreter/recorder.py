@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from autofix.codemods.autograd import layout
-from autofix.codemods.autograd.catalogue import BY_INDICES, LIKENESSES, gives_places, operation, variant
+from autofix.codemods.autograd.catalogue import (
+    BY_INDICES,
+    LIKENESSES,
+    gives_places,
+    has_variants,
+    operation,
+    variant,
+)
 from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import cuts, dtypes, escapes, holding
@@ -92,7 +99,7 @@ class Recorder(Interpreter):
             value.kept = recent_stores((*value.kept, *(kept for kept in container.kept if kept not in value.kept)))
         return value
 
-    def tensors(self, *values: Value) -> Iterator[TensorRef]:
+    def tensors(self, *values: Value) -> list[TensorRef]:
         """The tensors in values, containers opened."""
         return opened(values, TensorRef, self.read)
 
@@ -149,11 +156,13 @@ class Recorder(Interpreter):
             cell.storage = view.cell.storage
             cell.base = view.cell.base or view.cell
             cell.viewed = view.cell.storage.version
-        tensors = list(self.tensors(*args))
-        if tensors and not (leaves or opaque):
-            cell.on_cpu = all(tensor.cell.on_cpu for tensor in tensors)
-        cell.whole = dtypes.keeps(name) and not opaque and bool(tensors) and tensors[0].cell.whole
-        of_dense = all(tensor.cell.dense for tensor in tensors)
+        tensors = self.tensors(*args)
+        of_dense = of_cpu = True
+        for tensor in tensors:
+            of_dense = of_dense and tensor.cell.dense
+            of_cpu = of_cpu and tensor.cell.on_cpu
+        cell.on_cpu = of_cpu and bool(tensors) and not (leaves or opaque)
+        cell.whole = bool(tensors) and tensors[0].cell.whole and not opaque and dtypes.keeps(name)
         cell.dense = not opaque and layout.is_dense(name, of_dense=of_dense, is_view=view is not None)
         operands = _edges(self.tensors(*args[:1]) if name in BY_INDICES else tensors) if self.grad else []
         if operands and view is None:
@@ -219,21 +228,24 @@ class Recorder(Interpreter):
     def _saved(
         self, name: str, args: list[Value], names: tuple[str, ...], cell: TensorImpl, opaque: bool, inplace: bool
     ) -> tuple[bool, list[Saved]]:
+        if opaque:
+            return True, []
         called = operation(name)
-        name = variant(name, [_common(value) for value in args], lambda value: isinstance(value, TensorRef))
+        if has_variants(name):
+            name = variant(name, [_common(value) for value in args], lambda value: isinstance(value, TensorRef))
         table = operation(f"{name}_" if inplace else name)
-        if opaque or not table.known or gives_places(name, len(args)):
+        if not table.known or gives_places(name, len(args)):
             return True, []
         if names and table is not called:
             own = dict(zip(called.arguments, table.arguments, strict=False))
             names = tuple(own.get(one, one) for one in names)
         by_name: dict[str, Value] = dict(zip(names or table.arguments, args, strict=False))
-        if not table.is_usual(by_name):
+        if table.usual and not table.is_usual(by_name):
             return True, []
         wanted: set[str] = set()
-        for argument, value in by_name.items():
-            saves = table.saves.get(argument)
-            if saves and isinstance(value, (TensorRef, Sequence, Mapping)) and self.operands(value):
+        for argument, saves in table.saves.items():
+            value = by_name.get(argument)
+            if isinstance(value, (TensorRef, Sequence, Mapping)) and self.operands(value):
                 wanted.update(saves)
         saved: list[Saved] = []
         for argument in sorted(wanted):
@@ -266,7 +278,7 @@ class Recorder(Interpreter):
             cuts.handed_over(self.tensors(*values))
         leaves = [leaf] if leaf is not None else []
         for value in values:
-            leaves.extend(known for known in self.leaves_of(value))
+            leaves.extend(self.leaves_of(value))
         if self.operands(*values) or (leaf is not None and self.grad):
             made = self.operation("call", values, node, leaves=leaves, opaque=True, extra_saved=saved)
             if made.cell.node is not None:
@@ -322,7 +334,7 @@ class Recorder(Interpreter):
             if leaf is None or cell is None or cell.mixed:
                 continue
             if self.grad and cell.is_leaf and not leaf.frozen:
-                added = list(self.tensors(*operands))
+                added = self.tensors(*operands)
                 below = cuts.leaves_in(added)
                 computed = leaf not in below and not all(one.frozen for one in below)
                 self.tape.leaf_changes[self.site(node)] = LeafChange(

@@ -45,26 +45,28 @@ def attribute_gradient(shared: Node, passes: tuple[BackwardCall, BackwardCall], 
 
     Where a loop sends one loss after the other, that is told of the likelihoods' weights alone.
     """
+    here = cuts.leaves_under([shared])
     if crossing(passes[0].loops, passes[1].loops) is not None:
         nobody = (False, False)
-        return MeantFor(nobody, nobody, ((), ()), *_weights(shared, passes, tape))
-    by_turns = _incidental(shared, passes, tape)
-    incidental = (by_turns, ()) if by_turns else _incidental_at_once(shared, passes, tape)
-    crossed = _crossed(shared, passes[1], tape)
-    return MeantFor(*_wanted(shared, passes, tape), incidental, *_weights(shared, passes, tape), crossed)
+        return MeantFor(nobody, nobody, ((), ()), *_weights(shared, here, passes, tape))
+    by_turns = _incidental(here, passes, tape)
+    incidental = (by_turns, ()) if by_turns else _incidental_at_once(shared, here, passes, tape)
+    crossed = _crossed(here, passes[1], tape)
+    return MeantFor(*_wanted(shared, here, passes, tape), incidental, *_weights(shared, here, passes, tape), crossed)
 
 
 def _wanted(
-    shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape
+    shared: Node, here: set[Leaf], passes: tuple[BackwardCall, BackwardCall], tape: Tape
 ) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
     """Whether a step uses what two passes send through a *shared* node to leaves that they reach beside it, too.
+
+    *here* are all the leaves that the node leads to.
 
     Then it cannot be seen by the leaves alone what the value may be detached in: a generator's loss may have a term of
     another batch, too. Where no step lies between the passes, the first counts as one that a step uses. The same of
     the leaves that lie behind the call which made the value: of the generator, where that is a discriminator's.
     """
     behind = _behind(shared, passes[1])
-    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None}
     follows = next(_steps(tape.stepped, passes[0], passes[1].clock), None)
     found: list[set[Leaf]] = []
     for one in passes:
@@ -99,7 +101,7 @@ def _behind(shared: Node, seen_by: BackwardCall) -> set[Leaf]:
                 continue
             seen.add(id(node))
             (pending if outer_site(node, seen_by) == place else given).append(node)
-    return {node.leaf for node in cuts.nodes_under(given).values() if node.leaf is not None}
+    return cuts.leaves_under(given)
 
 
 def _reached_beside(nodes: Iterable[Node], one: BackwardCall) -> set[Leaf]:
@@ -113,12 +115,13 @@ def _reached_beside(nodes: Iterable[Node], one: BackwardCall) -> set[Leaf]:
         seen.add(id(node))
         if node.leaf is not None:
             found.add(node.leaf)
-        pending.extend(below[id(node)])
+        pending.extend(below.get(id(node), ()))
     return found
 
 
-def _incidental(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape) -> tuple[str, ...]:
-    """Parameters that the first pass over a *shared* node trains by the way: a generator, by a discriminator's loss.
+def _incidental(here: set[Leaf], passes: tuple[BackwardCall, BackwardCall], tape: Tape) -> tuple[str, ...]:
+    """Parameters, *here* below a shared node, that the first pass over it trains by the way: a generator, by a
+    discriminator's loss.
 
     That is so where a step of others follows the pass (the discriminator's), while the second pass goes through those
     others only to come to the shared node: no step uses the gradient that it leaves in them.  What the first pass comes
@@ -127,7 +130,6 @@ def _incidental(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: T
     """
     first, second = passes
     between = {leaf for leaf in tape.stepped if next(_steps([leaf], first, second.clock), None) is not None}
-    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None}
     passed = between & {producer.leaf for _, producer in second.edges if producer.leaf is not None}
     served = any((id(second), leaf.name) in tape.served for leaf in passed)
     if not passed or served:
@@ -138,18 +140,18 @@ def _incidental(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: T
     return tuple(sorted(leaf.name for leaf in here - between - meant))
 
 
-def _crossed(shared: Node, one: BackwardCall, tape: Tape) -> bool:
-    """Whether a pass goes through the network that made a *shared* node, to others that a step trains.
+def _crossed(here: set[Leaf], one: BackwardCall, tape: Tape) -> bool:
+    """Whether a pass goes through the network that made a shared node, which has the leaves *here*, to others that a
+    step trains.
 
     So it is where two networks make a cycle: each of them is asked about what the other has made.
     """
-    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None}
     asked = {id(user): user for user, node in one.edges if node.leaf in here}
     return any(leaf in tape.stepped and leaf not in here for leaf in cuts.leaves_under(asked.values()))
 
 
 def _incidental_at_once(
-    shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape
+    shared: Node, here: set[Leaf], passes: tuple[BackwardCall, BackwardCall], tape: Tape
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Parameters that each pass trains by the way, where both networks make their steps behind both passes.
 
@@ -160,7 +162,7 @@ def _incidental_at_once(
     nothing: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     if next(_steps(tape.stepped, first, second.clock), None) is not None:
         return nothing
-    made = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None} & tape.stepped
+    made = here & tape.stepped
     above = [set(map(id, one.above([shared]))) for one in passes]
     asked = [
         {node.leaf for user, node in one.edges if node.leaf in tape.stepped and id(user) in up}
@@ -227,7 +229,7 @@ def _weighs(shared: Node, leaves: set[Leaf], one: BackwardCall) -> bool:
 
 
 def _weights(
-    shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape
+    shared: Node, here: set[Leaf], passes: tuple[BackwardCall, BackwardCall], tape: Tape
 ) -> tuple[tuple[tuple[Span, ...], tuple[Span, ...]], tuple[str, ...]]:
     """Factors by which one of two passes weighs log-likelihoods with a *shared* value alone, and its parameters.
 
@@ -235,7 +237,7 @@ def _weights(
     a number to it (Williams, 1992), and what computes it learns from the other pass. Not so the probabilities of a
     mixture, or of a variational distribution: such an expectation has a gradient in them.
     """
-    here = {node.leaf for node in cuts.nodes_under([shared]).values() if node.leaf is not None} & tape.stepped
+    here = here & tape.stepped
     found = [_as_weight(shared, one) for one in passes]
     learned = [here and all((id(one), leaf.name) in tape.served for leaf in here) for one in passes]
     found = [found[at] if learned[1 - at] and not found[1 - at] else () for at in range(2)]
@@ -255,7 +257,7 @@ def _as_weight(shared: Node, one: BackwardCall) -> tuple[Span, ...]:
         node = pending.pop()
         if id(node) not in above or node.operation in _PROBABILITIES:
             return ()
-        for consumer in above[id(node)]:
+        for consumer in above.get(id(node), ()):
             factor = _factor(consumer, node)
             if factor is not None:
                 found[factor] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
@@ -232,6 +232,9 @@ a context variable, which is the last item, and a distribution with its paramete
 ENCLOSED = frozenset((QUEUE, STACK, VARIABLE, DISTRIBUTION))
 
 
+_CONTAINERS = (Sequence, Mapping)
+
+
 def slots_of(container: Sequence | Mapping) -> Iterable[Binding]:
     """The slots of a container, without its keys."""
     return container.items if isinstance(container, Sequence) else container.items.values()
@@ -241,23 +244,24 @@ def opened(
     values: Iterable[Value],
     kinds: type[V] | tuple[type[V], ...],
     read: Callable[[Binding, Sequence | Mapping], Value],
-) -> Iterator[V]:
+) -> list[V]:
     """The values of some *kinds*, those in containers included; *read* gives the value in a container's slot."""
     found: list[V] = []
-    seen: set[int] = set()
+    seen: set[int] | None = None
     for given in values:
         if isinstance(given, kinds):
             found.append(given)
-        elif isinstance(given, (Sequence, Mapping)):
+        elif isinstance(given, _CONTAINERS):
+            seen = set() if seen is None else seen
             stack: list[Value] = [given]
             while stack:
                 value = stack.pop()
                 if isinstance(value, kinds):
                     found.append(value)
-                elif isinstance(value, (Sequence, Mapping)) and id(value) not in seen:
+                elif isinstance(value, _CONTAINERS) and id(value) not in seen:
                     seen.add(id(value))
                     stack.extend(reversed([read(slot, value) for slot in slots_of(value)]))
-    return iter(found)
+    return found
 
 
 @dataclass(eq=False, slots=True)
@@ -274,7 +278,7 @@ class Scope:
         """The binding of a name in this scope or around it; None where there is none."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.declared:
+            if scope.declared and name in scope.declared:
                 return scope.declared[name].names.get(name)
             found = scope.names.get(name)
             if found is not None:

@@ -12,12 +12,25 @@ from autofix.codemods.rewriting.nodes import COMPOUND, Statement, names_below
 from autofix.codemods.rewriting.origins import Place, filled, origins, places_in, render
 from autofix.codemods.rewriting.patch import Line, lines_of
 
+_LINES = 4_000
+"""Lines of files that are kept parsed: the scripts of a project have its library in common."""
+
+
+def parsed(text: str) -> ParsedModule:
+    """A file, parsed unless it is one of those that were asked for last."""
+    found = _latest.pop(text, None) or ParsedModule(text)
+    _latest[text] = found
+    while len(_latest) > 1 and sum(one.length for one in _latest.values()) > _LINES:
+        del _latest[next(iter(_latest))]
+    return found
+
 
 class ParsedModule:
     """One parsed file."""
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self.length = text.count("\n")
         self.node = one_line.parse(text)
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self.children: dict[cst.CSTNode, Sequence[cst.CSTNode]] = {}
@@ -92,3 +105,7 @@ class ParsedModule:
     @cached_property
     def compound(self) -> dict[Statement, Place]:
         return {node: place for node, place in self.places.items() if isinstance(node, COMPOUND)}
+
+
+_latest: dict[str, ParsedModule] = {}
+"""The files that were asked for last, by their texts, the latest at the end."""

@@ -10,7 +10,7 @@ import libcst as cst
 from autofix.codemods.facts import Span
 from autofix.codemods.rewriting.nodes import Statement, calls_in, in_the_tree, is_item, names_below, only_part, pairs_of
 from autofix.codemods.rewriting.origins import Place
-from autofix.codemods.rewriting.parsed import ParsedModule
+from autofix.codemods.rewriting.parsed import ParsedModule, parsed
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.source.program import Program
 
@@ -20,12 +20,12 @@ N = TypeVar("N", bound=cst.CSTNode)
 class Tree:
     """A parsed program and the way from a span to its node.  A file is parsed when something in it is asked for.
 
-    *parsed* are files that were parsed for other programs, by their texts.
+    *known* are files that were parsed for other programs, by their texts.
     """
 
-    def __init__(self, program: Program, parsed: dict[str, ParsedModule] | None = None) -> None:
+    def __init__(self, program: Program, known: dict[str, ParsedModule] | None = None) -> None:
         self.program = program
-        self._parsed = {} if parsed is None else parsed
+        self._parsed = {} if known is None else known
         self._modules: dict[int, ParsedModule] = {}
         self._codes: dict[cst.CSTNode, str] = {}
 
@@ -36,7 +36,7 @@ class Tree:
             text = self.program.files[index].text
             known = self._parsed.get(text)
             if known is None:
-                known = self._parsed[text] = ParsedModule(text)
+                known = self._parsed[text] = parsed(text)
             self._modules[index] = known
         start = self.program.starts[index]
         return self._modules[index], (span.line - start, span.column, span.end_line - start, span.end_column)

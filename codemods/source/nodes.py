@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TypeVar
@@ -105,17 +106,26 @@ class Nodes:
     def _slice(self, node: ast.AST) -> slice:
         """Indices of *node* and of all below it."""
         start = self._positions[node]
-        depth, end = self._depths[start], start + 1
-        while end < len(self._depths) and self._depths[end] > depth:
-            end += 1
-        return slice(start, end)
+        return slice(start, self._ends[start])
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """For each node, the index behind the last one below it."""
+        ends = [len(self.all)] * len(self.all)
+        around: list[int] = []
+        """The last node, and those that it is below, outermost first."""
+        for at, depth in enumerate(self._depths):
+            while len(around) > depth:
+                ends[around.pop()] = at
+            around.append(at)
+        return ends
 
     @cached_property
     def _of_kind(self) -> dict[type[ast.AST], list[ast.AST]]:
-        found: dict[type[ast.AST], list[ast.AST]] = {}
+        found: defaultdict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         for node in self.all:
-            found.setdefault(type(node), []).append(node)
-        return found
+            found[type(node)].append(node)
+        return dict(found)
 
     def of(self, kind: type[N]) -> list[N]:
         """All nodes of one class, not of those derived from it, as they are written."""
@@ -123,8 +133,12 @@ class Nodes:
 
     def by_level(self, *kinds: type[N]) -> list[N]:
         """All nodes of some classes, those with fewer nodes around them first, as ``ast.walk`` has them."""
-        found = [(depth, node) for node, depth in zip(self.all, self._depths, strict=True) if isinstance(node, kinds)]
-        return [node for _, node in sorted(found, key=lambda one: one[0])]
+        found = [(self._positions[node], node) for kind in kinds for node in self.of(kind)]
+        return [node for _, node in sorted(found, key=lambda one: (self._depths[one[0]], one[0]))]
+
+    def statements(self) -> list[ast.stmt]:
+        """All statements, in no order."""
+        return [node for kind, found in self._of_kind.items() if issubclass(kind, ast.stmt) for node in found]  # type: ignore[misc]
 
 
 def imports(nodes: Nodes) -> Iterator[tuple[str, str]]:

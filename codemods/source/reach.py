@@ -90,7 +90,7 @@ def _lines(sources: Iterable[Source], executed: Collection[ast.stmt]) -> Iterato
     """The lines of simple statements that were executed; a compound one's are those of its head."""
     known = set(executed)
     for source in sources:
-        for statement in source.nodes.once(_statements):
+        for statement in source.nodes.once(Nodes.statements):
             if statement in known:
                 body = getattr(statement, "body", None)
                 end = body[0].lineno - 1 if isinstance(body, list) and body else statement.end_lineno or 0

@@ -123,12 +123,12 @@ def _modules(interp: Interpreter, call: Call, module: TorchModule | Instance, /,
 
 @of_module("named_modules")
 def _named_modules(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
-    return Sequence("list", [module_tree.pair(path, one) for path, one in module_tree.paths(module, "", [])])
+    return Sequence("list", [module_tree.pair(path, one) for path, one in module_tree.paths(module)])
 
 
 @of_module("get_submodule")
 def _submodule(interp: Interpreter, call: Call, module: TorchModule | Instance, target: Value, /) -> Value:
-    return next((one for path, one in module_tree.paths(module, "", []) if path == target), DECLINED)
+    return next((one for path, one in module_tree.paths(module) if path == target), DECLINED)
 
 
 @of_module("get_parameter")

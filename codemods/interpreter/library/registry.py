@@ -56,6 +56,8 @@ class Model:
             place = self._places.get(name)
             if given > place if place is not None else not self._any_name and name not in self._named:
                 return False
+        if given >= len(self._required):
+            return True
         return all(name in keywords and name in self._places for name in self._required[given:])
 
 
