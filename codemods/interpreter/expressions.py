@@ -494,7 +494,13 @@ def _text_of(value: Value, conversion: int, spec: Value) -> str | None:
 
 def _named(interp: Interpreter, node: ast.NamedExpr) -> Value:
     value = interp.eval(node.value)
-    interp.assign(node.target, value, node.value)
+    inner = interp.scope
+    while interp.scope.comprehension and interp.scope.parent is not None:
+        interp.scope = interp.scope.parent
+    try:
+        interp.assign(node.target, value, node.value)
+    finally:
+        interp.scope = inner
     return interp.eval(node.target)
 
 

@@ -269,6 +269,8 @@ class Scope:
     globals: Scope | None = None
     declared: dict[str, Scope] = field(default_factory=dict)
     """Names declared ``global`` or ``nonlocal``, and where they live."""
+    comprehension: bool = False
+    """Whether it is that of a comprehension, in which ``:=`` binds a name of the scope around it."""
 
     def lookup(self, name: str) -> Binding | None:
         """The binding of a name in this scope or around it; None where there is none."""

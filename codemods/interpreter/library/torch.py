@@ -10,6 +10,7 @@ from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.autograd.graph import Saved
 from autofix.codemods.facts import TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter import attributes, cuts, dtypes, escapes, extents, tensor_calls
+from autofix.codemods.interpreter.library import foreach
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -351,6 +352,8 @@ def _method(interp: Interpreter, call: Call, tensor: Value, /, *args: Value, **k
 @model("torch.*", "torch.optim.lr_scheduler.*", "torch.optim.swa_utils.*")
 def _operation(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
     last, node = call.last, call.node
+    if last.startswith(foreach.PREFIX):
+        return foreach.applied(interp, call, args, keywords)
     if is_in_place(last, args):
         return tensor_calls.call_tensor_method(interp, args[0], last, list(args[1:]), keywords, node)
     is_plain = call.name.count(".") <= 2 or is_operation(last)
