@@ -18,6 +18,7 @@ from autofix.codemods.interpreter import (
     holding,
     module_tree,
     optimizers,
+    parametrized,
 )
 from autofix.codemods.interpreter.generators import Generator
 from autofix.codemods.interpreter.values import (
@@ -285,6 +286,9 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
     slot = value.names.get(name)
     if slot is not None and not _is_described(value, name):
         return interp.read(slot, value)
+    computed = parametrized.get(interp, value, name, node)
+    if computed is not None:
+        return computed
     if class_lookup.find(value, "__getattribute__") is not None:
         return interp.fresh_symbol("attr", name)
     found = class_lookup.find(value, name)
@@ -522,6 +526,9 @@ def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.exp
     slot = value.children.get(name) or interp.attributes_of_opaque.get((_owner(interp, value), name))
     if slot is not None:
         return interp.read(slot)
+    computed = parametrized.get(interp, value, name, node)
+    if computed is not None:
+        return computed
     if value.leaf is not None and _is_parameter(name):
         # A bias is added: only a norm saves it.
         storage = Storage() if name.startswith("bias") and "Norm" not in value.kind else value.leaf.storage

@@ -491,6 +491,13 @@ class SavedTensorHooks:
     """A context manager whose block packs what operations save: ``save_on_cpu()``, ``saved_tensors_hooks(...)``."""
 
 
+class CachedParametrizations:
+    """``parametrize.cached()``, in whose block each parametrized tensor is computed once."""
+
+    outer: dict[tuple[int, str], Binding] | None = None
+    """What a block around it has computed."""
+
+
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
 
