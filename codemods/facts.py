@@ -368,6 +368,23 @@ class PartChanged(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WatchedChanged(PartChanged):
+    """The input or the output of a module with a backward hook, of which the module makes a view, is modified in place.
+
+    Source: ``BackwardHook`` in torch/utils/hooks.py.
+    """
+
+    phrases: ClassVar[dict[str, str]] = {
+        **PartChanged.phrases,
+        "made": "a backward hook watches what goes into this call, and its result",
+    }
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` modifies in place what a backward hook watches, which autograd does not allow"
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutGiven(Fact):
     """An operation that autograd would record writes its result into an existing tensor (`out=`)."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import (
@@ -395,15 +396,46 @@ def call_hooked(
                 args = [slot.value for slot in changed.items]
             elif changed is not None and not isinstance(changed, Symbol):
                 args = [changed]
+    watched = interp.grad and any(hook.module is module for hook in interp.backward_hooks)
+    if watched:
+        args = _watched(interp, args, node)
     if isinstance(module, Instance):
         result = call_instance(interp, module, args, keywords, node)
     else:
         result = module_calls.call_module(interp, module, args, keywords, node)
+    if watched:
+        result = _watched_result(interp, result, node)
     for hook in hooks:
         if not hook.before:
             changed = call(interp, hook.function, [module, _packed(args), result], {}, node)
             result = result if changed is None or isinstance(changed, Symbol) else changed
     return result
+
+
+def _watched(interp: Interpreter, values: list[Value], node: ast.expr) -> list[Value]:
+    """Views of the tensors with a graph that a module with a backward hook is given, or returns.
+
+    Source: ``BackwardHook`` in torch/utils/hooks.py.
+    """
+    return [
+        _view_of(interp, value, node) if isinstance(value, TensorRef) and value.cell.node is not None else value
+        for value in values
+    ]
+
+
+def _watched_result(interp: Interpreter, result: Value, node: ast.expr) -> Value:
+    """The output of a module with a backward hook: a tensor, or a tuple of tensors."""
+    if isinstance(result, Sequence) and result.kind == "tuple":
+        items = [interp.read(slot, result) for slot in result.items]
+        return replace(result, items=[Binding(value) for value in _watched(interp, items, node)])
+    return _watched(interp, [result], node)[0]
+
+
+def _view_of(interp: Interpreter, tensor: TensorRef, node: ast.expr) -> TensorRef:
+    view = interp.operation("view_as", [tensor], node, scalar=tensor.cell.scalar, view=tensor)
+    view.cell.extent, view.cell.dense = tensor.cell.extent, tensor.cell.dense
+    view.cell.sibling = view.cell.hooked = True
+    return view
 
 
 def _packed(args: list[Value]) -> Sequence:

@@ -99,6 +99,8 @@ class TensorImpl:
     is seen to call."""
     sibling: bool = False
     """Whether it is one of several views that one call made: ``chunk``, ``split``, ``unbind``."""
+    hooked: bool = False
+    """Whether it is a view that a module with a backward hook makes of its input, or of its output."""
     viewed: int = 0
     """For a view: the version of the storage when it was made."""
     detachment: Detachment | None = None

@@ -8,7 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span, StaleGraph
+from autofix.codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span, StaleGraph, WatchedChanged
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import (
@@ -169,6 +169,8 @@ def _is_own(value: cst.BaseExpression | None) -> bool:
 def _is_a_row(fact: PartChanged, tree: Tree) -> bool:
     """Whether a part is one that a loop goes to: changed for the whole's sake, which a copy of the part would miss."""
     made = tree.expression(fact.made)
+    if isinstance(fact, WatchedChanged):
+        return False
     if not isinstance(made, cst.Call) or not catalogue.gives_pieces(tree.called(made)):
         return True
     changed = tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign) or tree.statement(fact.changed)
