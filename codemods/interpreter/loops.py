@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
     """Execute a ``for`` statement; returns its signal."""
+    here = interp.statement
     iterated = interp.eval(node.iter)
     items = streams.one_by_one(interp, streams.stream(interp, iterated, node.iter), node)
     instance = interp.new_instance()
@@ -44,6 +45,7 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
     for number in numbers:
         cut = items.cut and plan.cut
         with interp.iteration(node, instance, number, cut):
+            interp.statement = here  # and not the last one of the iteration before
             try:
                 element = items.at(number, not cut or number == 0)
             except Exhausted:
@@ -244,7 +246,7 @@ def _numbers(
 
 def run_while(interp: Interpreter, node: ast.While) -> str:
     """Execute a ``while`` statement; returns its signal."""
-    instance = interp.new_instance()
+    instance, here = interp.new_instance(), interp.statement
     plan = UnrollPolicy(interp)
     planned = number = through = 0
     asked = len(interp.unrolling.streams)
@@ -252,6 +254,7 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
     whole = counter is not None and counter.is_short
     while True:
         with interp.iteration(node, instance, number, plan.cut and not whole):
+            interp.statement = here
             holds, condition = _goes_on(interp, node.test, begun=number > 0)
             if holds is False:
                 break
