@@ -349,11 +349,26 @@ def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) 
 
 
 def _only_looks_up(function: ast.AST) -> bool:
-    """Whether a function is ``return self.parts[name]``, or another expression that asks no base class."""
-    match function:
-        case ast.FunctionDef(body=[ast.Return(value=ast.expr() as value)]):
-            return not any(isinstance(part, ast.Name) and part.id == "super" for part in ast.walk(value))
-    return False
+    """Whether a function is ``return self.parts[name]``, or another expression that asks no base class.
+
+    Where that fails, or a condition does not hold, it raises an error.
+    """
+    if not isinstance(function, ast.FunctionDef):
+        return False
+    body = function.body
+    told = body[0].value if isinstance(body[0], ast.Expr) else None
+    match body[1:] if isinstance(told, ast.Constant) else body:
+        case [ast.Return(value=ast.expr() as value)]:
+            asked = [value]
+        case [ast.Try(body=[ast.Return(value=ast.expr() as value)], handlers=handlers, orelse=[], finalbody=[])] if all(
+            isinstance(handler.body[-1], ast.Raise) for handler in handlers
+        ):
+            asked = [value]
+        case [ast.If(test=test, body=[ast.Return(value=ast.expr() as value)], orelse=[]), ast.Raise()]:
+            asked = [test, value]
+        case _:
+            return False
+    return not any(isinstance(part, ast.Name) and part.id == "super" for one in asked for part in ast.walk(one))
 
 
 _OF_EVERY_MODULE = frozenset(
