@@ -396,10 +396,13 @@ def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> V
             if isinstance(slot.value, Function) and slot.value.flavour == "classmethod":
                 return Bound(slot.value, value)
             return interp.read(slot)
-        if isinstance(cls, Name):
+        if isinstance(cls, Name) and cls.path != "builtins.object":
             return (
                 Applied(value) if name == "apply" and cls.path in class_lookup.FUNCTIONS else Name(f"{cls.path}.{name}")
             )
+    of_kind = class_lookup.find(Instance(value.metaclass), name) if value.metaclass is not None else None
+    if isinstance(of_kind, (Sequence, Mapping)):
+        return of_kind
     return interp.fresh_symbol("attr", name)
 
 

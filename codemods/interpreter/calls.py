@@ -83,7 +83,7 @@ def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict
         case Bound():
             return call_function(interp, function.function, [function.receiver, *args], keywords, node)
         case Class():
-            return instantiate(interp, function, args, keywords, node)
+            return _made(interp, function, args, keywords, node)
         case Instance() | TorchModule():
             return call_hooked(interp, function, args, keywords, node)
         case Name():
@@ -116,6 +116,20 @@ def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict
         case TensorRef():
             return interp.opaque("call", [function, *args, *keywords.values()], node)
     return interp.opaque("call", [*args, *keywords.values()], node)
+
+
+def _made(interp: Interpreter, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """A new object of a class, or what the ``__call__`` of its metaclass gives in its place."""
+    own = class_lookup.find(Instance(cls.metaclass), "__call__") if cls.metaclass is not None else None
+    if not isinstance(own, Function) or any(_is_called_for(frame, own, cls) for frame in interp.frames):
+        return instantiate(interp, cls, args, keywords, node)
+    return call_function(interp, own, [cls, *args], keywords, node)
+
+
+def _is_called_for(frame: Frame, function: Function, cls: Class) -> bool:
+    """Whether a frame is a call of a metaclass's method for a class: ``super().__call__(*args)`` makes the object."""
+    first = next(iter(frame.scope.names.values()), None)
+    return frame.function is function and first is not None and first.value is cls
 
 
 def _used_up(value: Value) -> Value:

@@ -408,6 +408,6 @@ class Recorder(Interpreter):
 
     def set_grad(self, enabled: bool, guard: Site) -> None:
         """From here on autograd records, or does not."""
-        if not enabled and (self.grad or cuts.is_inference(guard)):
+        if (not enabled and (self.grad or cuts.is_inference(guard))) or (enabled and cuts.leaves_inference(guard)):
             self.guard = guard
         self.grad = enabled

@@ -164,6 +164,8 @@ def _sample(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **
 
 @of_tensor("register_hook", "retain_grad")
 def _hook(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
+    if tensor.cell.leaf is not None:
+        tensor.cell.leaf.asked = True
     return interp.fresh_symbol(call.name)
 
 

@@ -81,6 +81,8 @@ class TensorImpl:
     """Whether it has no dimensions; None where that is not known."""
     extent: Shape = NOTHING
     """Whether it has several elements."""
+    rows: Shape = NOTHING
+    """Extent of each of its items along the first dimension, where it was made of sizes that are written as numbers."""
     base: TensorImpl | None = None
     place: tuple[object, ...] = ()
     """For a view that an index takes of its base: the index; empty for others."""

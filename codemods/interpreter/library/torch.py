@@ -238,6 +238,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     made = interp.data(scalar=scalar)
     made.cell.detachment = cuts.dropped(interp, args, node, _how_copied(args)) if last in _COPIES else None
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
+    made.cell.rows = extents.of_rows_created(last, args, keywords)
     made.cell.whole, made.cell.single = dtypes.of_created(last, args, keywords), single
     made.cell.vague = keywords.get("requires_grad", False) is not False
     cuts.note_inference(interp, made.cell)
