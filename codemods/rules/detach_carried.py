@@ -312,7 +312,7 @@ def _averages(fact: StaleGraph | Overwritten, carriers: list[Carrier], tree: Tre
     block = tree.block_of(sent) if sent is not None else []
     if kept is None or sent not in block:
         return
-    around = next((one for one in (kept, *tree.enclosing(kept)) if one in block), None)  # maybe a loop over the names
+    around = next((one for one in block if one is kept or one in tree.enclosing(kept)), None)  # a loop over names
     if around is None or block.index(around) < block.index(sent):
         return
     for carrier in carriers:
