@@ -385,6 +385,25 @@ class WatchedChanged(PartChanged):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ViewDetached(PartChanged):
+    """A view of another tensor is detached in place.
+
+    Source: ``detach_`` in torch/csrc/autograd/VariableTypeManual.cpp.
+    """
+
+    error = "Can't detach views in-place"
+    phrases: ClassVar[dict[str, str]] = {
+        **PartChanged.phrases,
+        "made": "the view is made here",
+        "changed": "detached in place here",
+    }
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` detaches a view in place, which autograd does not allow"
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutGiven(Fact):
     """An operation that autograd would record writes its result into an existing tensor (`out=`)."""
 

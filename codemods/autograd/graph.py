@@ -376,13 +376,14 @@ class SavedTensorModified(NamedTuple):
 
 
 class PartChange(NamedTuple):
-    """An in-place change of a view that is one of several, or that a backward hook watches."""
+    """An in-place change of a view that is one of several, or that a backward hook watches; or any view is detached."""
 
     made: Site
     """The call that made the view."""
     origin: Site | None
     """Construction of the module that made the change."""
     hooked: bool = False
+    detached: bool = False
 
 
 class GraphLeak(NamedTuple):
