@@ -13,6 +13,7 @@ from autofix.codemods.interpreter.values import Binding, Class, Function, Sequen
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
+_SAVED = ("saved_tensors", "saved_variables")
 _RESULT = -1
 """Stands for the result among the places of arguments."""
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
@@ -22,7 +23,7 @@ class _Declared(NamedTuple):
     """What a class says to autograd; arguments are given by their places, without the context's."""
 
     saves: bool = True
-    """Whether anything is saved that a second backward pass would ask for."""
+    """Whether a backward pass asks for what was saved, were it nothing: then a second one fails."""
     saved: tuple[int, ...] = ()
     """The arguments, or the one result, that are saved as they are, if ``backward`` asks for what was saved."""
     changed: tuple[int, ...] = ()
@@ -136,7 +137,7 @@ def _read(forward: _Definition, backward: _Definition, setup: _Definition | None
         arguments = _parts_of(setup, inputs)
         outputs = _parts_of(setup, output) if len(results) > 1 else {output: 0}
         speaking = setup
-    asks = any(isinstance(part, ast.Attribute) and part.attr == "saved_tensors" for part in ast.walk(backward))
+    asks = any(isinstance(part, ast.Attribute) and part.attr in _SAVED for part in ast.walk(backward))
     kept = list(_told(speaking, context, "save_for_backward")) if asks else []
     saved: list[int] = []
     for one in kept:
@@ -149,7 +150,7 @@ def _read(forward: _Definition, backward: _Definition, setup: _Definition | None
     without = _told(speaking, context, "mark_non_differentiable", always=True)
     constants = [outputs[one] for one in without if one in outputs]
     return _Declared(
-        bool(kept) or (asks and not _is_only_spoken_to(speaking, context)),
+        asks or not _is_only_spoken_to(backward, next((one.arg for one in backward.args.args), "")),
         tuple(saved),
         changed,
         tuple(place for place in changed if place in marked & returned),
