@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_operation, operation
+from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_method, operation
 from autofix.codemods.autograd.graph import Leaf, Storage
 from autofix.codemods.interpreter import (
     class_lookup,
@@ -276,7 +276,7 @@ def plain(interp: Interpreter, value: Value) -> Value:
             return interp.symbol(("attr", interp.identity(value.receiver), value.name))
         receiver = value.receiver
         made = receiver.cell.node if isinstance(receiver, TensorRef) else None
-        if made is not None and made.leaf is None and not is_operation(value.name):
+        if made is not None and made.leaf is None and not is_method(value.name):
             # An object made of tensors, such as a distribution or a result with names: what it holds is on its graph.
             return interp.operation("select", [receiver], value.node)
     return value

@@ -330,6 +330,7 @@ def _unary(interp: Interpreter, node: ast.UnaryOp) -> Value:
             return value
         inverted = interp.data(scalar=value.cell.scalar)
         inverted.cell.whole = True
+        inverted.cell.detachment = cuts.dropped(interp, [value], node, "integer")
         return inverted
     return cuts.carry(interp, interp.symbol((type(node.op).__name__, interp.key(value))), [value], node)
 

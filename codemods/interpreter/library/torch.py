@@ -237,6 +237,8 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
         return _copy(interp, leaf, args, node)
     made = interp.data(scalar=scalar)
     made.cell.detachment = cuts.dropped(interp, args, node, _how_copied(args)) if last in _COPIES else None
+    if last == "full":
+        made.cell.detachment = cuts.dropped(interp, args[1:2] or [keywords.get("fill_value")], node, "full")
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
     made.cell.rows = extents.of_rows_created(last, args, keywords)
     made.cell.whole, made.cell.single = dtypes.of_created(last, args, keywords), single
