@@ -376,7 +376,7 @@ class WatchedChanged(PartChanged):
 
     phrases: ClassVar[dict[str, str]] = {
         **PartChanged.phrases,
-        "made": "a backward hook watches what goes into this call, and its result",
+        "made": "a backward hook watches the input and the result of this call",
     }
 
     @property

@@ -54,8 +54,9 @@ class OutOfPlace(Codemod):
 
     Error:
         RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation.
-        For one of the views that ``chunk``, ``split`` or ``unbind`` make: Output 0 of SplitBackward0 is a view and is
-        being modified inplace.
+        For one of the views that ``chunk``, ``split`` or ``unbind`` make, and for what a module with a backward hook
+        is given or returns: Output 0 of SplitBackward0 is a view and is being modified inplace. For a view that is
+        detached in place: Can't detach views in-place.
 
     Cause:
         An operation saves its input or its result for the backward pass: ``sigmoid``, ``exp``, ``relu`` and ``softmax``
