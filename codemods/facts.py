@@ -381,6 +381,42 @@ class PartChanged(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WatchedChanged(PartChanged):
+    """The input or the output of a module with a backward hook, of which the module makes a view, is modified in place.
+
+    Source: ``BackwardHook`` in torch/utils/hooks.py.
+    """
+
+    phrases: ClassVar[dict[str, str]] = {
+        **PartChanged.phrases,
+        "made": "a backward hook watches the input and the result of this call",
+    }
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` modifies in place what a backward hook watches, which autograd does not allow"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewDetached(PartChanged):
+    """A view of another tensor is detached in place.
+
+    Source: ``detach_`` in torch/csrc/autograd/VariableTypeManual.cpp.
+    """
+
+    error = "Can't detach views in-place"
+    phrases: ClassVar[dict[str, str]] = {
+        **PartChanged.phrases,
+        "made": "the view is made here",
+        "changed": "detached in place here",
+    }
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` detaches a view in place, which autograd does not allow"
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutGiven(Fact):
     """An operation that autograd would record writes its result into an existing tensor (`out=`)."""
 

@@ -42,6 +42,8 @@ class Operation(NamedTuple):
     """Whether it gives values and their places: ``always``, or ``along`` a dimension that it is told."""
     usual: dict[str, object] = {}
     """Values of arguments without which it is not known what it saves."""
+    in_place: bool = False
+    """Whether tensors have a method that does the same in place."""
     fields: tuple[str, ...] = ()
     """Names of its results, where it has several: ``torch.linalg.eigh(a).eigenvalues``; empty for those without."""
 
@@ -133,6 +135,7 @@ def _operation(name: str, row: dict[str, Any]) -> Operation:
         tensors=tuple(row.get("tensors", ())),
         places=row.get("places", ""),
         usual=row.get("usual", {}),
+        in_place=row.get("in_place", False),
         fields=tuple(row.get("fields", ())),
     )
 
@@ -167,6 +170,11 @@ def _entry(name: str) -> str:
 
 def is_operation(name: str) -> bool:
     return bool(_entry(name))
+
+
+def is_method(name: str) -> bool:
+    """Whether an operation, or its form in place, has this name: ``mul``, ``mul_``."""
+    return is_operation(name) or (name.endswith("_") and operation(name[:-1]).in_place)
 
 
 def called(path: str) -> str:

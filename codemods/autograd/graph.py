@@ -376,6 +376,17 @@ class SavedTensorModified(NamedTuple):
     """Whether the failing pass comes to it for certain."""
 
 
+class PartChange(NamedTuple):
+    """An in-place change of a view that is one of several, or that a backward hook watches; or any view is detached."""
+
+    made: Site
+    """The call that made the view."""
+    origin: Site | None
+    """Construction of the module that made the change."""
+    hooked: bool = False
+    detached: bool = False
+
+
 class GraphLeak(NamedTuple):
     """A tensor with a graph goes where none can."""
 
@@ -442,10 +453,8 @@ class Tape:
     """In-place changes of parameters under grad mode."""
     supposed_changes: set[Site] = field(default_factory=set)
     """The changes among them of tensors that are only supposed to be parameters."""
-    parts_changed: dict[Site, tuple[Site, Site | None]] = field(default_factory=dict)
-    """In-place changes of one of several views under grad mode: the call that made the views, and the changing module's
-    constructor.
-    """
+    parts_changed: dict[Site, PartChange] = field(default_factory=dict)
+    """In-place changes, under grad mode, of views that may not be changed."""
     bases_changed: dict[Site, Site] = field(default_factory=dict)
     """In-place changes of a tensor one of whose several views is used afterwards, and the call that made the views."""
     outs: set[Site] = field(default_factory=set)

@@ -16,6 +16,8 @@ from autofix.codemods.facts import (
     OutGiven,
     PartBeside,
     PartChanged,
+    ViewDetached,
+    WatchedChanged,
 )
 from autofix.codemods.interpreter.protocol import Interpreter
 
@@ -40,9 +42,10 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
                 and not site.source.text_of(site.node).partition("(")[0].endswith("lerp_")
             ),
         )
-    for site, (made, origin) in tape.parts_changed.items():
+    for site, (made, origin, hooked, detached) in tape.parts_changed.items():
         told = origin.span if origin is not None else None
-        yield PartChanged(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))
+        kind = WatchedChanged if hooked else ViewDetached if detached else PartChanged
+        yield kind(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))
     for site, made in tape.bases_changed.items():
         yield PartChanged(made=made.span, changed=site.span, name=site.source.text_of(site.node), base=True)
     for site in tape.outs:

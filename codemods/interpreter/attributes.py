@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_operation, operation
+from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_method, operation
 from autofix.codemods.autograd.graph import Leaf, Storage
 from autofix.codemods.interpreter import (
     class_lookup,
@@ -18,6 +18,7 @@ from autofix.codemods.interpreter import (
     holding,
     module_tree,
     optimizers,
+    parametrized,
 )
 from autofix.codemods.interpreter.generators import Generator
 from autofix.codemods.interpreter.policy import varies
@@ -288,7 +289,7 @@ def plain(interp: Interpreter, value: Value) -> Value:
             return interp.symbol(("attr", interp.identity(value.receiver), value.name))
         receiver = value.receiver
         made = receiver.cell.node if isinstance(receiver, TensorRef) else None
-        if made is not None and made.leaf is None and not is_operation(value.name):
+        if made is not None and made.leaf is None and not is_method(value.name):
             # An object made of tensors, such as a distribution or a result with names: what it holds is on its graph.
             return interp.operation("select", [receiver], value.node)
     return value
@@ -298,6 +299,9 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
     slot = value.names.get(name)
     if slot is not None and not _is_described(value, name):
         return interp.read(slot, value)
+    computed = parametrized.get(interp, value, name, node)
+    if computed is not None:
+        return computed
     if class_lookup.find(value, "__getattribute__") is not None:
         return interp.fresh_symbol("attr", name)
     found = class_lookup.find(value, name)
@@ -358,11 +362,26 @@ def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) 
 
 
 def _only_looks_up(function: ast.AST) -> bool:
-    """Whether a function is ``return self.parts[name]``, or another expression that asks no base class."""
-    match function:
-        case ast.FunctionDef(body=[ast.Return(value=ast.expr() as value)]):
-            return not any(isinstance(part, ast.Name) and part.id == "super" for part in ast.walk(value))
-    return False
+    """Whether a function is ``return self.parts[name]``, or another expression that asks no base class.
+
+    Where that fails, or a condition does not hold, it raises an error.
+    """
+    if not isinstance(function, ast.FunctionDef):
+        return False
+    body = function.body
+    told = body[0].value if isinstance(body[0], ast.Expr) else None
+    match body[1:] if isinstance(told, ast.Constant) else body:
+        case [ast.Return(value=ast.expr() as value)]:
+            asked = [value]
+        case [ast.Try(body=[ast.Return(value=ast.expr() as value)], handlers=handlers, orelse=[], finalbody=[])] if all(
+            isinstance(handler.body[-1], ast.Raise) for handler in handlers
+        ):
+            asked = [value]
+        case [ast.If(test=test, body=[ast.Return(value=ast.expr() as value)], orelse=[]), ast.Raise()]:
+            asked = [test, value]
+        case _:
+            return False
+    return not any(isinstance(part, ast.Name) and part.id == "super" for one in asked for part in ast.walk(one))
 
 
 _OF_EVERY_MODULE = frozenset(
@@ -390,10 +409,13 @@ def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> V
             if isinstance(slot.value, Function) and slot.value.flavour == "classmethod":
                 return Bound(slot.value, value)
             return interp.read(slot)
-        if isinstance(cls, Name):
+        if isinstance(cls, Name) and cls.path != "builtins.object":
             return (
                 Applied(value) if name == "apply" and cls.path in class_lookup.FUNCTIONS else Name(f"{cls.path}.{name}")
             )
+    of_kind = class_lookup.find(Instance(value.metaclass), name) if value.metaclass is not None else None
+    if isinstance(of_kind, (Sequence, Mapping)):
+        return of_kind
     return interp.fresh_symbol("attr", name)
 
 
@@ -535,6 +557,9 @@ def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.exp
     slot = value.children.get(name) or interp.attributes_of_opaque.get((_owner(interp, value), name))
     if slot is not None:
         return interp.read(slot)
+    computed = parametrized.get(interp, value, name, node)
+    if computed is not None:
+        return computed
     if value.leaf is not None and _is_parameter(name):
         # A bias is added: only a norm saves it.
         storage = Storage() if name.startswith("bias") and "Norm" not in value.kind else value.leaf.storage

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import (
@@ -82,7 +83,7 @@ def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict
         case Bound():
             return call_function(interp, function.function, [function.receiver, *args], keywords, node)
         case Class():
-            return instantiate(interp, function, args, keywords, node)
+            return _made(interp, function, args, keywords, node)
         case Instance() | TorchModule():
             return call_hooked(interp, function, args, keywords, node)
         case Name():
@@ -120,6 +121,20 @@ def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict
         case TensorRef():
             return interp.opaque("call", [function, *args, *keywords.values()], node)
     return interp.opaque("call", [*args, *keywords.values()], node)
+
+
+def _made(interp: Interpreter, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
+    """A new object of a class, or what the ``__call__`` of its metaclass gives in its place."""
+    own = class_lookup.find(Instance(cls.metaclass), "__call__") if cls.metaclass is not None else None
+    if not isinstance(own, Function) or any(_is_called_for(frame, own, cls) for frame in interp.frames):
+        return instantiate(interp, cls, args, keywords, node)
+    return call_function(interp, own, [cls, *args], keywords, node)
+
+
+def _is_called_for(frame: Frame, function: Function, cls: Class) -> bool:
+    """Whether a frame is a call of a metaclass's method for a class: ``super().__call__(*args)`` makes the object."""
+    first = next(iter(frame.scope.names.values()), None)
+    return frame.function is function and first is not None and first.value is cls
 
 
 def _used_up(value: Value) -> Value:
@@ -408,15 +423,46 @@ def call_hooked(
                 args = [slot.value for slot in changed.items]
             elif changed is not None and not isinstance(changed, Symbol):
                 args = [changed]
+    watched = interp.grad and any(hook.module is module for hook in interp.backward_hooks)
+    if watched:
+        args = _watched(interp, args, node)
     if isinstance(module, Instance):
         result = call_instance(interp, module, args, keywords, node)
     else:
         result = module_calls.call_module(interp, module, args, keywords, node)
+    if watched:
+        result = _watched_result(interp, result, node)
     for hook in hooks:
         if not hook.before:
             changed = call(interp, hook.function, [module, _packed(args), result], {}, node)
             result = result if changed is None or isinstance(changed, Symbol) else changed
     return result
+
+
+def _watched(interp: Interpreter, values: list[Value], node: ast.expr) -> list[Value]:
+    """Views of the tensors with a graph that a module with a backward hook is given, or returns.
+
+    Source: ``BackwardHook`` in torch/utils/hooks.py.
+    """
+    return [
+        _view_of(interp, value, node) if isinstance(value, TensorRef) and value.cell.node is not None else value
+        for value in values
+    ]
+
+
+def _watched_result(interp: Interpreter, result: Value, node: ast.expr) -> Value:
+    """The output of a module with a backward hook: a tensor, or a tuple of tensors."""
+    if isinstance(result, Sequence) and result.kind == "tuple":
+        items = [interp.read(slot, result) for slot in result.items]
+        return replace(result, items=[Binding(value) for value in _watched(interp, items, node)])
+    return _watched(interp, [result], node)[0]
+
+
+def _view_of(interp: Interpreter, tensor: TensorRef, node: ast.expr) -> TensorRef:
+    view = interp.operation("view_as", [tensor], node, scalar=tensor.cell.scalar, view=tensor)
+    view.cell.extent, view.cell.dense = tensor.cell.extent, tensor.cell.dense
+    view.cell.sibling = view.cell.hooked = True
+    return view
 
 
 def _packed(args: list[Value]) -> Sequence:

@@ -53,7 +53,7 @@ def accumulated(interp: Interpreter, function: Value, value: Value, initial: lis
 def comprehend(interp: Interpreter, node: Comprehension, each: Callable[[], object]) -> bool:
     """Run a comprehension's loops in a scope of their own, and *each* inside; returns whether there may be more."""
     outer = interp.scope
-    interp.scope = Scope({}, parent=outer, globals=outer.globals)
+    interp.scope = Scope({}, parent=outer, globals=outer.globals, comprehension=True)
     try:
         return _comprehend(interp, node, node.generators, each)
     finally:

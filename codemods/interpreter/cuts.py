@@ -203,6 +203,24 @@ def note_inference(interp: Interpreter, cell: TensorImpl) -> None:
 
 def is_inference(guard: Site | None) -> bool:
     """Whether what turned recording off is ``inference_mode``: a block or a decorator."""
+    return any(call is None or not (call.args or call.keywords) for call in _inference_modes(guard))
+
+
+def leaves_inference(guard: Site | None) -> bool:
+    """Whether a block or a decorator is ``inference_mode(False)``, in which operations are recorded again."""
+    return any(
+        call is not None and any(isinstance(one, ast.Constant) and one.value is False for one in _arguments(call))
+        for call in _inference_modes(guard)
+    )
+
+
+def _arguments(call: ast.Call) -> Iterator[ast.expr]:
+    yield from call.args
+    yield from (keyword.value for keyword in call.keywords)
+
+
+def _inference_modes(guard: Site | None) -> Iterator[ast.Call | None]:
+    """The calls of ``inference_mode`` of a block or a decorated function; None for one that is not called."""
     node = guard.node if guard is not None else None
     modes: list[ast.expr] = []
     if isinstance(node, (ast.With, ast.AsyncWith)):
@@ -211,10 +229,8 @@ def is_inference(guard: Site | None) -> bool:
         modes = node.decorator_list
     for mode in modes:
         call = mode if isinstance(mode, ast.Call) else None
-        name = call.func if call is not None else mode
-        if last_name(name) == "inference_mode" and (call is None or not (call.args or call.keywords)):
-            return True
-    return False
+        if last_name(call.func if call is not None else mode) == "inference_mode":
+            yield call
 
 
 def saves_inference(interp: Interpreter, saved: Iterable[Saved], node: ast.expr) -> None:
@@ -390,7 +406,7 @@ def copied(interp: Interpreter, roots: list[Operand], node: ast.expr) -> bool:
         one = pending.pop()
         if one.leaf is not None:
             leaves.append(one.leaf)
-        elif one.operation in ("sum", "mean", "sum_of", "add", "mul", "div", "neg", "stack"):
+        elif one.operation == "sum_of" or (catalogue.is_operation(one.operation) and not one.opaque):
             pending.extend(operand.node for operand in one.operands)
         else:
             return False

@@ -311,6 +311,7 @@ def _unary(interp: Interpreter, node: ast.UnaryOp) -> Value:
             return value
         inverted = interp.data(scalar=value.cell.scalar)
         inverted.cell.whole = True
+        inverted.cell.detachment = cuts.dropped(interp, [value], node, "integer")
         return inverted
     return cuts.carry(interp, interp.symbol((type(node.op).__name__, interp.key(value))), [value], node)
 
@@ -475,7 +476,13 @@ def _text_of(value: Value, conversion: int, spec: Value) -> str | None:
 
 def _named(interp: Interpreter, node: ast.NamedExpr) -> Value:
     value = interp.eval(node.value)
-    interp.assign(node.target, value, node.value)
+    inner = interp.scope
+    while interp.scope.comprehension and interp.scope.parent is not None:
+        interp.scope = interp.scope.parent
+    try:
+        interp.assign(node.target, value, node.value)
+    finally:
+        interp.scope = inner
     return interp.eval(node.target)
 
 

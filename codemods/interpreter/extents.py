@@ -65,7 +65,17 @@ def of_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> S
         args = args[-1:]
     elif name not in ("zeros", "ones", "rand", "randn", "empty"):
         return NOTHING
-    return _of_sizes([slot.value for slot in args[0].items] if args and isinstance(args[0], Sequence) else args)
+    return _of_sizes(_sizes(args))
+
+
+def of_rows_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Shape:
+    """Extent of each of the rows of ``torch.randn(100, 8, 4)``: of the first dimension it does not matter how long."""
+    sized = name in ("zeros", "ones", "rand", "randn", "empty") and not is_mask(keywords.get("dtype"))
+    return _of_sizes(_sizes(args)[1:]) if sized else NOTHING
+
+
+def _sizes(args: list[Value]) -> list[Value]:
+    return [slot.value for slot in args[0].items] if args and isinstance(args[0], Sequence) else args
 
 
 def is_mask(dtype: Value) -> bool:

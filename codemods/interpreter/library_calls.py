@@ -13,6 +13,7 @@ from autofix.codemods.interpreter.library import (  # noqa: F401
     containers,
     copy,
     dataclasses,
+    derivatives,
     distributions,
     functools,
     iterators,

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from autofix.codemods.autograd.graph import BackwardCall
 from autofix.codemods.interpreter import (
     counters,
     streams,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
     """Execute a ``for`` statement; returns its signal."""
+    here = interp.statement
     iterated = interp.eval(node.iter)
     items = streams.one_by_one(interp, streams.stream(interp, iterated, node.iter), node)
     instance = interp.new_instance()
@@ -44,6 +46,7 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
     for number in numbers:
         cut = items.cut and plan.cut
         with interp.iteration(node, instance, number, cut):
+            interp.statement = here  # and not the last one of the iteration before
             try:
                 element = items.at(number, not cut or number == 0)
             except Exhausted:
@@ -123,11 +126,31 @@ class UnrollPolicy:
         """Number of iterations behind the second without which a mistake may not show.
 
         Two, where a frozen parameter got a graph: the second pass goes through its first change alone, and only the
-        fourth comes back to a change that the third one has walked.
+        fourth comes back to a change that the third one has walked.  And two where a state that is made behind a pass
+        begins without a graph, and each pass keeps its own: of data, a layer saves no weights, so that the second
+        state is the first to save them, the third pass comes through it, and only then a step changes them.
         """
         if not self._wants_third_iteration():
             return 0
-        return 2 if len(self._interp.tape.thawed) > self._thawed and self.affords(4) else 1
+        thawed = len(self._interp.tape.thawed) > self._thawed
+        late = not self._shows() and any(one.retains for one in self._own_passes()) and self._is_carried(self._begun)
+        return 2 if (thawed or late) and self.affords(4) else 1
+
+    def _own_passes(self) -> list[BackwardCall]:
+        return self._interp.tape.passes[self._passes :]
+
+    def _shows(self) -> bool:
+        """Whether anything has failed since the loop began."""
+        return len(self._interp.tape.stale) + len(self._interp.tape.clobbered) > self._shown
+
+    def _is_carried(self, since: int) -> bool:
+        """Whether a pass behind the first iteration came through what that one had made *since* a moment."""
+        return any(
+            since < producer.clock <= self._clock and producer.leaf is None
+            for one in self._own_passes()
+            if one.clock > self._clock
+            for _, producer in one.edges
+        )
 
     def _wants_third_iteration(self) -> bool:
         """Whether two iterations may not show a mistake.
@@ -138,18 +161,11 @@ class UnrollPolicy:
         """
         if self._interp.loop_items.turns_compared > self._turns_compared:
             return False  # a loop inside runs twice, and would meet nothing in the third turn
-        passes = self._interp.tape.passes[self._passes :]
+        passes = self._own_passes()
         begun = bool(passes) and self._interp.unrolling.turns > self._turns and self.affords(3)
         begun = begun or (bool(passes) and self._interp.loop_items.several_places > self._several and self.affords(3))
         first = max((one.clock for one in passes if one.clock <= self._clock), default=self._clock)
-        shows = len(self._interp.tape.stale) + len(self._interp.tape.clobbered) > self._shown
-        since = first if shows else self._begun
-        carried = any(
-            since < producer.clock <= self._clock and producer.leaf is None
-            for one in passes
-            if one.clock > self._clock
-            for _, producer in one.edges
-        )
+        carried = self._is_carried(first if self._shows() else self._begun)
         return self.cut and (
             len(passes) == 1 or any(one.retains for one in passes) or begun or (carried and self.affords(3))
         )
@@ -229,7 +245,7 @@ def _numbers(
     if known > planned and interp.source.remembered(node, _takes_out) and plan.affords(known, streams.PARTS):
         yield from range(1, known)
         return
-    most = items.limit or items.count or planned + 1
+    most = items.limit or items.count or planned + 2
     if items.counts and not plan.cut:  # something happens in some of them only
         most = max(most, planned)
     elif items.count is None and items.limit is not None and plan.affords(items.limit):
@@ -244,7 +260,7 @@ def _numbers(
 
 def run_while(interp: Interpreter, node: ast.While) -> str:
     """Execute a ``while`` statement; returns its signal."""
-    instance = interp.new_instance()
+    instance, here = interp.new_instance(), interp.statement
     plan = UnrollPolicy(interp)
     planned = number = through = 0
     asked = len(interp.unrolling.streams)
@@ -252,6 +268,7 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
     whole = counter is not None and counter.is_short
     while True:
         with interp.iteration(node, instance, number, plan.cut and not whole):
+            interp.statement = here
             holds, condition = _goes_on(interp, node.test, begun=number > 0)
             if holds is False:
                 break

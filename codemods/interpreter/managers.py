@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import class_lookup, errors
 from autofix.codemods.interpreter.generators import Exhausted, Generator
-from autofix.codemods.interpreter.values import Exits, Function, GradMode, Instance, Partial, SavedTensorHooks, Value
+from autofix.codemods.interpreter.values import (
+    CachedParametrizations,
+    Exits,
+    Function,
+    GradMode,
+    Instance,
+    Partial,
+    SavedTensorHooks,
+    Value,
+)
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -22,6 +31,9 @@ def enter(interp: Interpreter, manager: Value, node: ast.expr) -> Value:
                 return interp.call(class_lookup.bind(found, manager), [], {}, node)
         case SavedTensorHooks():
             interp.packing += 1
+        case CachedParametrizations():
+            manager.outer = interp.parametrizations
+            interp.parametrizations = {} if manager.outer is None else manager.outer
         case Generator():  # of a function that `contextlib.contextmanager` decorates
             try:
                 return interp.read(manager.resume())
@@ -43,6 +55,8 @@ def leave(interp: Interpreter, manager: Value, node: ast.expr, error: Value = No
             leave(interp, class_lookup.exits_of(manager), node)
         case SavedTensorHooks():
             interp.packing -= 1
+        case CachedParametrizations():
+            interp.parametrizations = manager.outer
         case Generator():
             try:
                 manager.resume(error=error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
@@ -13,6 +13,7 @@ from autofix.codemods.interpreter import (
     extents,
     module_lists,
     overwriting,
+    parametrized,
     tensor_calls,
     unpacking,
 )
@@ -182,9 +183,9 @@ def call_module(
         made = interp.operation(catalogue.form(kind), [*values, *size], node, view=view)
         made.cell.extent = extents.of_module(kind, values, module.options)
         return _or_unknown(interp, made, values)
-    result = interp.operation(
-        kind, values, node, leaves=leaves, extra_saved=_saved_by_module(interp, kind, module.leaf, values)
-    )
+    weights = parametrized.called(interp, module, node)
+    saved = _saved_by_module(interp, kind, module.leaf, values, weights)
+    result = interp.operation(kind, [*values, *weights], node, leaves=leaves, extra_saved=saved)
     result.cell.extent = extents.of_module(kind, values, module.options)
     recorded = result.cell.node
     if recorded is not None and any(
@@ -222,8 +223,13 @@ def _part(interp: Interpreter, whole: TensorRef, node: ast.expr) -> TensorRef:
     return interp.operation("select", [whole], node)
 
 
-def _saved_by_module(interp: Interpreter, kind: str, leaf: Leaf | None, values: list[Value]) -> list[Saved]:
-    """The input for the weight's gradient, the weight for the input's (a norm saves both in any case)."""
+def _saved_by_module(
+    interp: Interpreter, kind: str, leaf: Leaf | None, values: list[Value], weights: Iterable[TensorRef] = ()
+) -> list[Saved]:
+    """The input for the weight's gradient, the weight for the input's (a norm saves both in any case).
+
+    In the place of the weight, the *weights* that are computed of it, if there are any.
+    """
     if not interp.grad:
         return []
     saved: list[Saved] = []
@@ -234,5 +240,5 @@ def _saved_by_module(interp: Interpreter, kind: str, leaf: Leaf | None, values: 
         saved += [tensor.cell.storage.as_saved() for tensor in tensors]
     needs_input = any(tensor.cell.node is not None for tensor in tensors)
     if "Norm" in kind or kind in _RECURRENT or needs_input:
-        saved.append(leaf.storage.as_saved())
+        saved += [one.cell.storage.as_saved() for one in weights] or [leaf.storage.as_saved()]
     return saved

@@ -105,7 +105,8 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
     """Calls of ``parameters()`` and ``named_parameters()`` of which the program freezes some, by a name or a number.
 
     Where a loop goes over what was chosen before (``for p in groups["frozen"]:``), these are all that give names, and
-    all in comprehensions.
+    all in comprehensions; where a value is looked up by the name of a parameter (``average["head.weight"]``), all that
+    give names.
     """
     found: set[ast.Call] = set()
     chooses_before = False
@@ -124,7 +125,18 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
             found.update(one for one in ast.walk(comprehension) if _gives_parameters(one))
     if chooses_before:
         found.update(_chosen_from(parsed))
+    if any(map(_asks_for_parameter, parsed.nodes.of(ast.Subscript))):
+        found.update(one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one) and _is_named(one))
     return frozenset(found)
+
+
+def _asks_for_parameter(node: ast.Subscript) -> bool:
+    """Whether an item is asked for by what torch's own modules call their parameters."""
+    match node.slice:
+        case ast.Constant(value=str(name)):
+            last = name.rpartition(".")[2]
+            return last in ("weight", "bias") or last.startswith(("weight_", "bias_"))
+    return False
 
 
 def _chosen_from(parsed: Parsed) -> Iterator[ast.Call]:

@@ -19,6 +19,7 @@ from autofix.codemods.interpreter.values import (
     Method,
     Name,
     Optimizer,
+    Partial,
     Sequence,
     Symbol,
     TensorImpl,
@@ -112,6 +113,14 @@ def _is_stepped(interp: Interpreter, node: ast.Call) -> bool:
     return False
 
 
+def _is_read(closure: Value) -> bool:
+    """Whether a closure is code of the program: a function, some of whose arguments may be given, or an object."""
+    while isinstance(closure, Partial):
+        closure = closure.function
+    called = isinstance(closure, Instance) and isinstance(class_lookup.find(closure, "__call__"), Function)
+    return called or isinstance(closure, (Function, Bound))
+
+
 def _note_group(interp: Interpreter, group: Value) -> None:
     """``{"params": encoder.parameters(), "lr": 1e-4}``: somebody means to train just these."""
     if isinstance(group, Mapping):
@@ -188,7 +197,7 @@ def call_method(
                 interp.call(hook, [optimizer, Sequence("tuple"), Mapping()], {}, node)
             closure = args[0] if args else keywords.get("closure")
             clock, passes = interp.tape.clock, len(interp.tape.passes)
-            result = interp.call(closure, [], {}, node) if isinstance(closure, (Function, Bound)) else None
+            result = interp.call(closure, [], {}, node) if _is_read(closure) else None
             interp.tape.step(optimizer.leaves, interp.site(node), interp.stack, guessed=optimizer.guessed)
             nodes = (node for one in interp.tape.passes[passes:] for edge in one.edges for node in edge)
             around = len(interp.loops)  # comprehensions, and loops that are over, apart

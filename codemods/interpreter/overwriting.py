@@ -106,16 +106,22 @@ def in_place(
         saved._replace(storage=cell.storage, version=version) if saved.storage is result.cell.storage else saved
         for saved in made.saved
     )
-    _give_graph(interp, cell, made)
-    if cell.base is not None:
-        if cell.place and cell.base.node is not None:
-            cell.base.writes.append(PartWritten(cell.place, cell.base.node, made))
-        cell.base.node = made
+    give_graph(interp, tensor, made)
     if isinstance(node, ast.Call):
         _gathered(interp, tensor, args, node)
     elif isinstance(node, ast.AugAssign) and cell.base is not None and any(map(interp.operands, args)):
         kept = interp.kept(TensorRef(cell.base), interp.source.text_of(node.target), node.value, cell.base)
         _carried(interp, kept, cell.base)
+
+
+def give_graph(interp: Interpreter, tensor: TensorRef, made: Node) -> None:
+    """A tensor that was changed in place, and what it is a view of, are the result of *made* now."""
+    cell = tensor.cell
+    _give_graph(interp, cell, made)
+    if cell.base is not None:
+        if cell.place and cell.base.node is not None:
+            cell.base.writes.append(PartWritten(cell.place, cell.base.node, made))
+        cell.base.node = made
 
 
 def _is_kept_from_graphs(cell: TensorImpl) -> bool:

@@ -16,7 +16,7 @@ from autofix.codemods.autograd.catalogue import (
     operation,
     variant,
 )
-from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, Saved, Storage, StoreEvent
+from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, PartChange, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import cuts, dtypes, escapes, holding
 from autofix.codemods.interpreter.forms import form_of, whole_of
@@ -328,7 +328,8 @@ class Recorder(Interpreter):
         self.tape.change(tensor.cell.storage, self.site(node), origin, part, self.stack, parameter)
         if self.grad and tensor.cell.sibling and made is not None and escapes.certainly_has_graph(tensor):
             source = made.operands[0].node if made.operands else made
-            self.tape.parts_changed.setdefault(self.site(node), (source.site, origin))
+            found = PartChange(made.site if tensor.cell.hooked else source.site, origin, tensor.cell.hooked)
+            self.tape.parts_changed.setdefault(self.site(node), found)
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if leaf is None or cell is None or cell.mixed:
@@ -420,6 +421,6 @@ class Recorder(Interpreter):
 
     def set_grad(self, enabled: bool, guard: Site) -> None:
         """From here on autograd records, or does not."""
-        if not enabled and (self.grad or cuts.is_inference(guard)):
+        if (not enabled and (self.grad or cuts.is_inference(guard))) or (enabled and cuts.leaves_inference(guard)):
             self.guard = guard
         self.grad = enabled

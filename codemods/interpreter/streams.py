@@ -269,8 +269,9 @@ def counter_from(interp: Interpreter, low: int) -> Symbol:
 def _row_of(interp: Interpreter, tensor: TensorRef, at: Value, node: ast.expr, *, exact: bool) -> Value:
     """A row of a tensor that a loop goes through: one of several views, as ``unbind`` makes them."""
     row = elements.item(interp, tensor, at if exact else interp.fresh_symbol("i"), node)
-    if isinstance(row, TensorRef) and not tensor.cell.unsure:
-        row.cell.sibling = True
+    if isinstance(row, TensorRef):
+        row.cell.extent = max(row.cell.extent, tensor.cell.rows)
+        row.cell.sibling = row.cell.sibling or not tensor.cell.unsure
     return row
 
 

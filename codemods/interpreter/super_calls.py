@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import attributes, class_lookup, elements, module_calls, optimizers
 from autofix.codemods.interpreter.library import containers, modules
-from autofix.codemods.interpreter.values import Instance, Mapping, Super, Value
+from autofix.codemods.interpreter.values import Class, Instance, Mapping, Super, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -32,6 +32,8 @@ def call_super(
             if not optimizers.become(interp, receiver.instance, args, keywords, node):
                 module_calls.become_base(interp, receiver.instance, args, keywords, node)
         return None
+    if isinstance(receiver.instance, Class) and name == "__call__":  # of `type`
+        return interp.call(receiver.instance, args, keywords, node)
     if isinstance(receiver.instance, Instance) and receiver.instance.items is not None:
         if name == "__getitem__" and len(args) == 1:
             return elements.item(interp, receiver.instance.items, args[0], node)

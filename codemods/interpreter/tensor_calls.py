@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue, layout
 from autofix.codemods.autograd.catalogue import is_operation, operation
-from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Node, Operand, Storage
+from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Node, Operand, PartChange, Storage
 from autofix.codemods.interpreter import (
     attributes,
     cuts,
@@ -33,6 +33,8 @@ _PLAIN = frozenset(
     is_floating_point is_complex register_hook retain_grad storage untyped_storage nelement ndimension type_ __len__
     is_sparse is_shared share_memory_ pin_memory_ has_names is_same_size allclose equal""".split()
 )
+_MAYBE_NO_VIEWS = frozenset("flatten conj resolve_conj resolve_neg positive real imag".split())
+"""Operations among the views that return the tensor itself where they have nothing to do."""
 _MAY_ADD_DIMENSIONS = (catalogue.VIEW, catalogue.VIEWS, catalogue.JOIN)
 _OF_SHAPE = frozenset("size dim ndimension numel nelement".split())
 
@@ -131,8 +133,12 @@ def _data(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__
 
 @of_tensor("detach_")
 def _detach_itself(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
-    if tensor.cell.base is not None and tensor.cell.node is not None:
+    made = tensor.cell.node
+    if tensor.cell.base is not None and made is not None:
         interp.crash("a view cannot be detached in place")
+        known = not (tensor.guessed or tensor.cell.unsure or isinstance(made.site.node, ast.Attribute))
+        if known and made.operation not in _MAYBE_NO_VIEWS and escapes.certainly_has_graph(tensor):
+            interp.tape.parts_changed.setdefault(interp.site(call.node), PartChange(made.site, None, detached=True))
     if tensor.cell.leaf is not None:
         attributes.require_grad(interp, tensor, False, call.node)
     tensor.cell.detachment = cuts.dropped(interp, [tensor], call.node, "detach")
@@ -164,6 +170,8 @@ def _sample(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **
 
 @of_tensor("register_hook", "retain_grad")
 def _hook(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
+    if tensor.cell.leaf is not None:
+        tensor.cell.leaf.asked = True
     return interp.fresh_symbol(call.name)
 
 

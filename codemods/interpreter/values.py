@@ -81,6 +81,8 @@ class TensorImpl:
     """Whether it has no dimensions; None where that is not known."""
     extent: Shape = NOTHING
     """Whether it has several elements."""
+    rows: Shape = NOTHING
+    """Extent of each of its items along the first dimension, where it was made of sizes that are written as numbers."""
     base: TensorImpl | None = None
     place: tuple[object, ...] = ()
     """For a view that an index takes of its base: the index; empty for others."""
@@ -99,6 +101,8 @@ class TensorImpl:
     is seen to call."""
     sibling: bool = False
     """Whether it is one of several views that one call made: ``chunk``, ``split``, ``unbind``."""
+    hooked: bool = False
+    """Whether it is a view that a module with a backward hook makes of its input, or of its output."""
     viewed: int = 0
     """For a view: the version of the storage when it was made."""
     detachment: Detachment | None = None
@@ -273,6 +277,8 @@ class Scope:
     globals: Scope | None = None
     declared: dict[str, Scope] = field(default_factory=dict)
     """Names declared ``global`` or ``nonlocal``, and where they live."""
+    comprehension: bool = False
+    """Whether it is that of a comprehension, in which ``:=`` binds a name of the scope around it."""
 
     def lookup(self, name: str) -> Binding | None:
         """The binding of a name in this scope or around it; None where there is none."""
@@ -499,6 +505,13 @@ class GradMode:
 
 class SavedTensorHooks:
     """A context manager whose block packs what operations save: ``save_on_cpu()``, ``saved_tensors_hooks(...)``."""
+
+
+class CachedParametrizations:
+    """``parametrize.cached()``, in whose block each parametrized tensor is computed once."""
+
+    outer: dict[tuple[int, str], Binding] | None = None
+    """What a block around it has computed."""
 
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))

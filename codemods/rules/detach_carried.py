@@ -310,13 +310,26 @@ def _averages(fact: StaleGraph | Overwritten, carriers: list[Carrier], tree: Tre
     """``mean = 0.9 * mean + 0.1 * new`` behind a pass is a statistic for the next one, with the new part of it."""
     kept, sent = tree.statement(fact.kept), tree.statement_of(tree.expression(fact.failed))
     block = tree.block_of(sent) if sent is not None else []
-    if kept not in block or sent not in block or block.index(kept) < block.index(sent):
+    if kept is None or sent not in block:
+        return
+    around = next((one for one in block if one is kept or one in tree.enclosing(kept)), None)  # a loop over names
+    if around is None or block.index(around) < block.index(sent):
         return
     for carrier in carriers:
         value = tree.expression(carrier.expression)
-        if carrier.form is Form.TENSOR and value is not None and is_average(value, carrier.name, tree):
+        name = _item_set(kept, tree) or carrier.name
+        single = carrier.form is Form.TENSOR or name != carrier.name
+        if single and value is not None and is_average(value, name, tree):
             patch = Edit(tree).change(value, detach).patch()
             yield Candidate(patch, f"keep the moving average `{carrier.name}` without the graph", Keeps.PARAMETERS)
+
+
+def _item_set(kept: Statement, tree: Tree) -> str:
+    """``means[name]`` of ``means[name] = value``; empty for other statements."""
+    match only_part(kept):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript() as target)]):
+            return tree.code(target)
+    return ""
 
 
 def _adds(kept: Statement, carrier: Carrier) -> bool:

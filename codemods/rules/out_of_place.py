@@ -8,7 +8,17 @@ from dataclasses import replace
 import libcst as cst
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.facts import Carrier, Fact, Form, Overwritten, PartChanged, Span, StaleGraph
+from autofix.codemods.facts import (
+    Carrier,
+    Fact,
+    Form,
+    Overwritten,
+    PartChanged,
+    Span,
+    StaleGraph,
+    ViewDetached,
+    WatchedChanged,
+)
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import (
@@ -44,8 +54,9 @@ class OutOfPlace(Codemod):
 
     Error:
         RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation.
-        For one of the views that ``chunk``, ``split`` or ``unbind`` make: Output 0 of SplitBackward0 is a view and is
-        being modified inplace.
+        For one of the views that ``chunk``, ``split`` or ``unbind`` make, and for what a module with a backward hook
+        is given or returns: Output 0 of SplitBackward0 is a view and is being modified inplace. For a view that is
+        detached in place: Can't detach views in-place.
 
     Cause:
         An operation saves its input or its result for the backward pass: ``sigmoid``, ``exp``, ``relu`` and ``softmax``
@@ -84,6 +95,9 @@ class OutOfPlace(Codemod):
         assert isinstance(fact, (Overwritten, PartChanged, StaleGraph))
         if isinstance(fact, StaleGraph):
             yield from _of_a_constant(fact, tree)
+            return
+        if isinstance(fact, ViewDetached):
+            yield from _detached_anew(tree.expression(fact.changed), tree)
             return
         if isinstance(fact, PartChanged):
             if fact.base:  # a new tensor would leave the views as they were, and they were to change with their base
@@ -169,6 +183,8 @@ def _is_own(value: cst.BaseExpression | None) -> bool:
 def _is_a_row(fact: PartChanged, tree: Tree) -> bool:
     """Whether a part is one that a loop goes to: changed for the whole's sake, which a copy of the part would miss."""
     made = tree.expression(fact.made)
+    if isinstance(fact, WatchedChanged):
+        return False
     if not isinstance(made, cst.Call) or not catalogue.gives_pieces(tree.called(made)):
         return True
     changed = tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign) or tree.statement(fact.changed)
@@ -355,6 +371,17 @@ def _is_place(node: cst.CSTNode) -> bool:
             return False
         pending.extend(part.children)
     return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript))
+
+
+def _detached_anew(call: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
+    """``h.detach_()`` becomes ``h = h.detach()``: of a view it fails, so that no other name could see it."""
+    root = call.func.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
+    if not isinstance(call, cst.Call) or not isinstance(root, (cst.Name, cst.Attribute)):
+        return
+    edit, statement = Edit(tree).change(call, _renamed), tree.parent_of(call)
+    if isinstance(statement, cst.Expr):
+        edit.change(statement, lambda node: _assigned_to([root], node))
+    yield Candidate(edit.patch(), f"detach `{tree.code(root)}` into a new tensor")
 
 
 def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:

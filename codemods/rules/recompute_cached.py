@@ -72,7 +72,7 @@ def _cached_within(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candi
             continue
         call, body = around.items[0].item, tree.body_of(around)
         loop = body[0] if len(body) == 1 else None
-        cached = isinstance(call, cst.Call) and tree.code(call.func).endswith("parametrize.cached")
+        cached = isinstance(call, cst.Call) and tree.called(call) == "cached"
         if cached and isinstance(loop, (cst.For, cst.While)) and isinstance(loop.body, cst.IndentedBlock):
             moved = _turned_inside_out(around, loop)
             patch = Edit(tree).change(around, lambda _, new=moved: new).patch()  # type: ignore[misc]

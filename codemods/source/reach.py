@@ -103,11 +103,7 @@ def statement_at(sources: Iterable[Source], span: Span) -> ast.stmt | None:
     line = span.line - source.start
     found = [
         statement
-        for statement in source.nodes.once(_statements)
+        for statement in source.nodes.once(Nodes.statements)
         if statement.lineno <= line <= (statement.end_lineno or statement.lineno)
     ]
     return max(found, key=lambda statement: (statement.lineno, statement.col_offset), default=None)
-
-
-def _statements(nodes: Nodes) -> list[ast.stmt]:
-    return [node for node in nodes.all if isinstance(node, ast.stmt)]

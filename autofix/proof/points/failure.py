@@ -46,6 +46,7 @@ TAPE = (
     "does not require grad and does not have a grad_fn",
     "leaf Variable that requires grad",
     "is a view and is being modified inplace",
+    "Can't detach views in-place",
     "grad can be implicitly created only for scalar outputs",
     "on Tensor that requires grad",
     "Only Tensors created explicitly by the user",

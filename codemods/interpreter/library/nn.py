@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.interpreter import datasets, module_calls, optimizers, tensor_calls
+from autofix.codemods.interpreter import datasets, module_calls, optimizers, parametrized, tensor_calls
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.library.torch import is_in_place
-from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, TensorRef, Value
+from autofix.codemods.interpreter.values import (
+    Binding,
+    CachedParametrizations,
+    Mapping,
+    Name,
+    Sequence,
+    TensorRef,
+    Value,
+)
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -70,6 +78,43 @@ def _vector(interp: Interpreter, call: Call, parameters: Value, /) -> Value:
 @model("torch.nn.utils.vector_to_parameters", f"{_CONVERT}.vector_to_parameters")
 def _from_vector(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
     """The parameters get other data, each by its ``data``: nothing that was saved is changed."""
+
+
+@model("torch.nn.utils.*.register_parametrization")
+def _register_parametrization(
+    interp: Interpreter, call: Call, module: Value, tensor_name: Value, parametrization: Value, **_: Value
+) -> Value:
+    parametrized.register(interp, module, tensor_name, parametrization, call.node)
+    return module
+
+
+@model(*(f"torch.nn.utils.{norm}" for norm in ("weight_norm", "spectral_norm")))
+@model(*(f"torch.nn.utils.parametrizations.{norm}" for norm in ("weight_norm", "spectral_norm", "orthogonal")))
+def _normalised(
+    interp: Interpreter, call: Call, module: Value, name: Value = "weight", *_: Value, **__: Value
+) -> Value:
+    """A weight that is computed of parameters: of its direction and length, divided by its norm, or orthogonal."""
+    parametrized.register(interp, module, name, Name(call.name), call.node)
+    return module
+
+
+@model("torch.nn.utils.*.remove_parametrizations")
+def _remove_parametrizations(
+    interp: Interpreter, call: Call, module: Value, tensor_name: Value, *_: Value, **__: Value
+) -> Value:
+    parametrized.remove(module, tensor_name)
+    return module
+
+
+@model("torch.nn.utils.remove_weight_norm", "torch.nn.utils.remove_spectral_norm")
+def _remove_norm(interp: Interpreter, call: Call, module: Value, name: Value = "weight") -> Value:
+    parametrized.remove(module, name)
+    return module
+
+
+@model("torch.nn.utils.parametrize.cached")
+def _cached_parametrizations(interp: Interpreter, call: Call) -> Value:
+    return CachedParametrizations()
 
 
 @model("torch.nn.utils.*")

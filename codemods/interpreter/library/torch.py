@@ -10,6 +10,7 @@ from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.autograd.graph import Saved
 from autofix.codemods.facts import TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter import attributes, cuts, dtypes, escapes, extents, tensor_calls
+from autofix.codemods.interpreter.library import foreach
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -245,7 +246,10 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
         return _copy(interp, leaf, args, node)
     made = interp.data(scalar=scalar)
     made.cell.detachment = cuts.dropped(interp, args, node, _how_copied(args)) if last in _COPIES else None
+    if last == "full":
+        made.cell.detachment = cuts.dropped(interp, args[1:2] or [keywords.get("fill_value")], node, "full")
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
+    made.cell.rows = extents.of_rows_created(last, args, keywords)
     made.cell.whole, made.cell.single = dtypes.of_created(last, args, keywords), single
     made.cell.vague = keywords.get("requires_grad", False) is not False
     cuts.note_inference(interp, made.cell)
@@ -360,6 +364,8 @@ def _method(interp: Interpreter, call: Call, tensor: Value, /, *args: Value, **k
 @model("torch.*", "torch.optim.lr_scheduler.*", "torch.optim.swa_utils.*")
 def _operation(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
     last, node = call.last, call.node
+    if last.startswith(foreach.PREFIX):
+        return foreach.applied(interp, call, args, keywords)
     if is_in_place(last, args):
         return tensor_calls.call_tensor_method(interp, args[0], last, list(args[1:]), keywords, node)
     is_plain = call.name.count(".") <= 2 or is_operation(last)

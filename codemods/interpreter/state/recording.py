@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autofix.codemods.autograd.graph import Leaf, Tape
 from autofix.codemods.interpreter.state.numbers import Numbers
-from autofix.codemods.interpreter.values import Hook
+from autofix.codemods.interpreter.values import Binding, Hook
 from autofix.codemods.source.sources import Site
 
 
@@ -22,6 +22,8 @@ class Recording:
         """Whether a branch is run that frees a graph which its other branch keeps: the order of both is not known."""
         self.packing = 0
         """Number of open blocks that pack what is saved, so that PyTorch does not ask whether it was changed since."""
+        self.parametrizations: dict[tuple[int, str], Binding] | None = None
+        """In a block of ``parametrize.cached()``: the parametrized tensors computed in it, by module and name."""
         self.misses = False
         """Whether a node was made of a value that had lost its graph."""
         self.evaluating: set[Leaf] = set()
