@@ -509,10 +509,13 @@ def _shares_pass(fact: Fact, after: AnalysisResult, lines: Patch) -> bool:
     )
 
 
-def _distinct(candidates: Iterable[Candidate], seen: set[Program]) -> Iterable[Candidate]:
+def _distinct(candidates: Iterable[Candidate], barred: Collection[Program]) -> Iterable[Candidate]:
+    """The *candidates* that lead to none of the *barred* programs, each program once for each of its promises."""
+    seen: set[tuple[Program, Keeps]] = set()
     for candidate in candidates:
-        if candidate.program not in seen:
-            seen.add(candidate.program)
+        key = candidate.program, candidate.keeps
+        if candidate.program not in barred and key not in seen:
+            seen.add(key)
             yield candidate
 
 

@@ -49,6 +49,8 @@ class Known:
 
     facts: dict[Fact, Path] = field(default_factory=dict)
     edges: set[Edge] = field(default_factory=set)
+    renewed: set[Edge] = field(default_factory=set)
+    """Those of passes that were not the first at their place: what an iteration computes for itself."""
     ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     through: ThroughLayers = field(default_factory=ThroughLayers)
     updated: set[tuple[str, Site]] = field(default_factory=set)

@@ -129,6 +129,16 @@ def compared_with_new(
     return compared or any(targets_of(one, tree) & read for one in again)
 
 
+def compared_in_closure(
+    kept: Statement, made: cst.BaseExpression | None, used: cst.BaseExpression | None, tree: Tree
+) -> bool:
+    """As :func:`compared_with_new`, where a closure that stands beside the value compares it with the new one."""
+    closure = tree.function_of(used) if used is not None else None
+    if not isinstance(closure, cst.FunctionDef) or closure.params.params or tree.function_of(kept) is closure:
+        return False
+    return compared_with_new(kept, made, used, closure, tree)
+
+
 def refreshing(kept: Statement, made: Statement | None, loop: Statement, tree: Tree) -> list[Statement]:
     """The places at which a value is computed that each run of a *loop* begins with, if one is behind that loop.
 

@@ -14,6 +14,7 @@ from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.computations import (
     built_on,
     chain,
+    compared_in_closure,
     compared_with_new,
     computation,
     draws_in,
@@ -27,6 +28,7 @@ from autofix.codemods.rewriting.computations import (
     targets_of,
     without_data,
 )
+from autofix.codemods.rewriting.detaching import detached
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
@@ -35,6 +37,9 @@ from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by, first_of_run
 from autofix.codemods.rules.retain_shared import one_call
+
+
+_OF_TENSORS = (Form.LIST, Form.TUPLE, Form.DICT)
 
 
 class GuardFeatures(Codemod):
@@ -151,6 +156,9 @@ class GuardFeatures(Codemod):
     def _in_a_closure(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """What a closure reads that its optimizer calls several times."""
         kept = tree.statement(fact.kept)
+        if fact.freed == fact.failed and kept is not None and _as_targets(fact, kept, kept, tree)[0]:
+            yield from self._anchor(fact, [], tree, fact.name)
+            return
         if fact.freed == fact.failed and next(one_call(fact, tree), None) is None and kept is not None and fact.name:
             yield from self._again(fact, kept, tree, fact.name)
 
@@ -200,12 +208,18 @@ class GuardFeatures(Codemod):
 
     def _anchor(self, fact: StaleGraph, places: list[Statement], tree: Tree, name: str) -> Iterator[Candidate]:
         """``old = net(x)`` is a target, at all the *places* where it is computed."""
+        # What compares a parameter with what it was is a way to it beside those through the layers.
+        keeps = Keeps.TARGET if fact.target else Keeps.PARAMETERS
         values = [part.value for one in places if isinstance(part := only_part(one), cst.Assign)]
         if len(values) > 1:
             edit = Edit(tree)
             for value in values:
                 edit.change(value, detach)
-            yield Candidate(edit.patch(), _as_before(name), Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), _as_before(name), keeps)
+        for carrier in fact.carriers:
+            whole = tree.expression(carrier.expression)
+            if carrier.statement == fact.kept and carrier.form in _OF_TENSORS and whole is not None:
+                yield Candidate(detached(tree, whole, carrier.form), _as_before(name), keeps)
         kept = [one for one in fact.carriers if one.statement == fact.kept and one.form is Form.TENSOR]
         parts = [made for one in kept if (made := tree.expression(one.expression)) is not None]
         for made in parts:
@@ -213,7 +227,7 @@ class GuardFeatures(Codemod):
                 edit = Edit(tree)
                 for one in some:
                     edit.change(one, detach)
-                yield Candidate(edit.patch(), _as_before(name), Keeps.PARAMETERS)
+                yield Candidate(edit.patch(), _as_before(name), keeps)
 
     def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Candidates that detach the data behind advantages and returns where the rollout collects or computes it."""
@@ -369,6 +383,7 @@ def _as_targets(fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree) 
         return False, []
     made, used = tree.expression(fact.outer.made), tree.expression(fact.outer.used)
     compared = fact.target or compared_with_new(kept, made, used, loop, tree)
+    compared = compared or compared_in_closure(kept, made, used, tree)
     return compared, refreshing(kept, tree.statement_of(made), loop, tree)
 
 
