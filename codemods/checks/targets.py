@@ -95,4 +95,3 @@ def _fresh_leaves(reader: Node, below: Node, is_older: Callable[[Node], bool]) -
                 seen.add(id(operand.node))
                 pending.append(operand.node)
     return found
-

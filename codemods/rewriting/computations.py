@@ -284,6 +284,13 @@ def goes_on(run: list[Statement], loop: Statement, tree: Tree) -> bool:
     return any(targets_of(one, tree) & bound or _adds_to(one, bound, tree) for one in later)
 
 
+def is_carried_on(run: list[Statement], loop: Statement, tree: Tree) -> bool:
+    """Whether the loop replaces what the statements compute: computed anew, it would not go from round to round."""
+    bound = set[str]().union(*(targets_of(one, tree) for one in run))
+    inside = (one for one in tree.statements_in(loop) if one not in run)
+    return any(targets_of(one, tree) & bound or _adds_to(one, bound, tree) for one in inside)
+
+
 def is_needed_before(run: list[Statement], loop: Statement, tree: Tree) -> bool:
     """Whether something else before the loop reads what the statements compute: it would find nothing."""
     block = tree.block_of(run[0])

@@ -20,6 +20,7 @@ from autofix.codemods.rewriting.computations import (
     draws_in,
     feeds_itself,
     goes_on,
+    is_carried_on,
     is_guardable,
     is_needed_before,
     only_draws,
@@ -305,6 +306,8 @@ class GuardFeatures(Codemod):
             return
         if tree.line_of(run[0]) > tree.line_of(loop):
             return  # what comes behind a loop, for the next time that it is run, is no work of its iterations
+        if is_carried_on(run, loop, tree):
+            return
         built = built_on(run, loop, tree)
         for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
             if feeds_itself(moved, tree) or goes_on(moved, loop, tree) or is_needed_before(moved, loop, tree):
@@ -322,6 +325,8 @@ class GuardFeatures(Codemod):
             return
         moved, alone = chain(run, loop, kept, tree)
         if len(moved) <= len(run) or feeds_itself(moved, tree) or goes_on(moved, loop, tree):
+            return
+        if is_carried_on(moved, loop, tree):
             return
         name = ", ".join(name for one in moved for name in sorted(targets_of(one, tree)))
         yield _moved(moved, body[0], name, tree) if alone else _copied(moved, body[0], name, tree)
