@@ -509,13 +509,10 @@ def _shares_pass(fact: Fact, after: AnalysisResult, lines: Patch) -> bool:
     )
 
 
-def _distinct(candidates: Iterable[Candidate], barred: Collection[Program]) -> Iterable[Candidate]:
-    """The *candidates* that lead to none of the *barred* programs, each program once for each of its promises."""
-    seen: set[tuple[Program, Keeps]] = set()
+def _distinct(candidates: Iterable[Candidate], seen: set[Program]) -> Iterable[Candidate]:
     for candidate in candidates:
-        key = candidate.program, candidate.keeps
-        if candidate.program not in barred and key not in seen:
-            seen.add(key)
+        if candidate.program not in seen:
+            seen.add(candidate.program)
             yield candidate
 
 

@@ -75,7 +75,7 @@ def detach_by_form(edit: Edit, tree: Tree, node: cst.BaseExpression, form: Form,
 def detached(tree: Tree, node: cst.BaseExpression, form: Form) -> Patch:
     """The program with *node*, a value of this form, detached where it stands; displays are detached item by item."""
     edit = Edit(tree)
-    made = _generated(node, tree)
+    made = generated(node, tree)
     if made is not None and not isinstance(made, (cst.List, cst.Tuple, cst.Dict)):
         return edit.change(made, detach).patch()
     if isinstance(node, cst.Dict) and form is not Form.NESTED:
@@ -87,7 +87,7 @@ def detached(tree: Tree, node: cst.BaseExpression, form: Form) -> Patch:
     return edit.patch()
 
 
-def _generated(node: cst.BaseExpression, tree: Tree) -> cst.BaseExpression | None:
+def generated(node: cst.BaseExpression, tree: Tree) -> cst.BaseExpression | None:
     """The expression that a comprehension computes for each item, also of ``tuple(f(x) for x in xs)``; else None."""
     if isinstance(node, cst.Call) and tree.code(node.func) in ("tuple", "list") and len(node.args) == 1:
         node = node.args[0].value

@@ -29,7 +29,7 @@ from autofix.codemods.rewriting.computations import (
     targets_of,
     without_data,
 )
-from autofix.codemods.rewriting.detaching import detached
+from autofix.codemods.rewriting.detaching import detached, generated
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
@@ -38,7 +38,6 @@ from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by, first_of_run
 from autofix.codemods.rules.retain_shared import one_call
-
 
 _OF_TENSORS = (Form.LIST, Form.TUPLE, Form.DICT)
 
@@ -109,13 +108,7 @@ class GuardFeatures(Codemod):
         run = computation(kept, block, tree)
         name = _buffer(kept, tree) or fact.name or ", ".join(sorted(targets_of(kept, tree))) or "it"
         yield from _undone_as_well(kept, tree)
-        several = len(targets_of(kept, tree)) > 1  # what was computed before may be for one of the others
-        for part in ([kept], run) if several else (run,):
-            if is_guardable(part):
-                computing = without_data(part, tree)
-                yield Candidate(
-                    guarded(tree, computing), f"compute `{name}` under no_grad: nothing behind it is trained"
-                )
+        yield from _under_no_grad(kept, run, loop, tree, name)
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
         if made is not None and made is not kept and tree.block_of(made) and is_guardable([made]):
             for part in (computation(made, tree.block_of(made), tree), [made]):
@@ -219,7 +212,9 @@ class GuardFeatures(Codemod):
             yield Candidate(edit.patch(), _as_before(name), keeps)
         for carrier in fact.carriers:
             whole = tree.expression(carrier.expression)
-            if carrier.statement == fact.kept and carrier.form in _OF_TENSORS and whole is not None:
+            if carrier.statement != fact.kept or carrier.form not in _OF_TENSORS or whole is None:
+                continue
+            if generated(whole, tree) is not None:
                 yield Candidate(detached(tree, whole, carrier.form), _as_before(name), keeps)
         kept = [one for one in fact.carriers if one.statement == fact.kept and one.form is Form.TENSOR]
         parts = [made for one in kept if (made := tree.expression(one.expression)) is not None]
@@ -650,6 +645,33 @@ def relates_to_old(loop: Statement, tree: Tree) -> bool:
     """Whether a loop, or a function that it calls, computes ``exp(new - old)``, and makes what is new itself."""
     called = (tree.function_called(call) for call in calls_in(loop))
     return any(_has_ratio_of_its_own(part, tree) for part in (loop, *called) if part is not None)
+
+
+def _under_no_grad(
+    kept: Statement, run: list[Statement], loop: Statement, tree: Tree, name: str
+) -> Iterator[Candidate]:
+    """Candidates that compute the value, and what it is computed of, without a graph."""
+    several = len(targets_of(kept, tree)) > 1  # what was computed before may be for one of the others
+    keeps = Keeps.RATIO if _shares_forward(kept, loop, tree) else Keeps.EDGES
+    for part in ([kept], run) if several else (run,):
+        if is_guardable(part):
+            computing = without_data(part, tree)
+            remedy = f"compute `{name}` under no_grad: nothing behind it is trained"
+            if keeps is Keeps.RATIO:
+                remedy = f"compute `{name}`, which the updates learn from, under no_grad"
+            yield Candidate(guarded(tree, computing), remedy, keeps)
+
+
+def _shares_forward(kept: Statement, loop: Statement, tree: Tree) -> bool:
+    """Whether a rollout's values come from a function of the program that its updates call, too: ``self.evaluate(x)``.
+
+    A ``detach`` in it would be one for the updates as well.
+    """
+    if not relates_to_old(loop, tree):
+        return False
+    own = [found for call in calls_in(kept) if (found := tree.function_called(call)) is not None]
+    parts = [loop, *(found for call in calls_in(loop) if (found := tree.function_called(call)) is not None)]
+    return any(tree.function_called(call) in own for part in parts for call in calls_in(part)) if own else False
 
 
 def _has_ratio_of_its_own(loop: Statement, tree: Tree) -> bool:
