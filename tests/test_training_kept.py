@@ -130,6 +130,35 @@ for x in torch.randn(4, 4, 3):
         + STEP,
         ("p.tanh()", "p.tanh().detach()"),
     ),
+    "a target of the same inputs without the noise, by their angle": (
+        """net, x = nn.Linear(3, 2), torch.randn(4, 3)
+opt = torch.optim.SGD(net.parameters(), .1)
+target = net(x).tanh()
+for _ in range(4):
+    loss = 1 - F.cosine_similarity(net(x + .1 * torch.randn(4, 3)), target).mean()"""
+        + STEP,
+        (".tanh()", ".tanh().detach()"),
+    ),
+    "an anchor of other inputs is trained, too": (
+        """net, a = nn.Linear(3, 2), torch.randn(4, 3)
+opt = torch.optim.SGD(net.parameters(), .1)
+anchor = net(a).tanh()
+for b in torch.randn(4, 4, 3):
+    loss = F.cosine_similarity(net(b), anchor).mean()"""
+        + STEP,
+        ("anchor = net(a).tanh()\n", ""),
+        ("anchor)", "net(a).tanh())"),
+    ),
+    "stacked targets": (
+        """net, data = nn.Linear(3, 2), torch.randn(3, 4, 3)
+opt = torch.optim.SGD(net.parameters(), .1)
+targets = torch.stack([net(X).tanh() * 1.5 for X in data])
+for i in range(3):
+    x, target = data[i], targets[i]
+    loss = (net(x) - target).pow(2).mean()"""
+        + STEP,
+        ("* 1.5 for X in data])", "* 1.5 for X in data]).detach()"),
+    ),
     "effective weights, with which the loop computes": (
         WEIGHTS
         + """eff = {n: p.tanh() for n, p in net.named_parameters()}

@@ -10,7 +10,8 @@ from autofix.codemods.interpreter import cuts
 
 _FAR = 12
 """Operations on the way from a value to the comparison."""
-_COMPARES, _WEIGHS = frozenset(("sub", "div")), frozenset(("mul",))
+_COMPARES, _WEIGHS = frozenset("sub div cosine_similarity pairwise_distance".split()), frozenset(("mul",))
+_JOINS = frozenset(("stack", "cat"))
 _STATISTICS = frozenset("add sub mul div mean std var max min amax amin median quantile gather".split())
 _DISTANCES = frozenset("pow square abs norm linalg_norm vector_norm".split())
 _PROBABILITIES = frozenset("softmax log_softmax sigmoid logsigmoid exp".split())
@@ -49,10 +50,11 @@ def is_target(stale: FreedGraphUse, now: LoopPoint | None) -> bool:
 
 def _meets_as_target(reader: Node, below: Node, value: Node) -> bool:
     """Whether an operation takes the value, by way of *below*, as the target of a loss, a weight or a statistic."""
+    made = {one.node.operation for one in value.operands} if value.operation in _JOINS else {value.operation}
     if reader.operation in _COMPARES:
-        return value.operation in _STATISTICS | _PROBABILITIES
+        return made <= _STATISTICS | _PROBABILITIES
     if reader.operation in _WEIGHS:
-        return value.operation in _PROBABILITIES
+        return made <= _PROBABILITIES
     row = catalogue.operation(reader.operation)
     return row.kind == catalogue.LOSS and row.arguments[1:2] == ("target",) and reader.operands[-1].node is below
 
