@@ -193,7 +193,7 @@ class SeparateNetworks(Codemod):
             None,
         )
         given = only_part(kept)
-        if isinstance(given, cst.Assign):
+        if isinstance(given, cst.Assign) and kept is not None:
             if tree.paths_in(given.value) & targets_of(kept, tree):
                 return  # `x = cat(x)` is not done twice, nor is `out, h = rnn(x, h)`
             if made is None:  # what was made earlier went through another network there: `weight * distance(f, g)`
