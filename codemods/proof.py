@@ -35,6 +35,8 @@ class Keeps(StrEnum):
     """Every parameter still gets a gradient from the same pass, though not through all of the layers."""
     RATIO = "ratio"
     """As ``PARAMETERS``; gradients that a ratio of new to old cancelled out in the first pass of all appear, too."""
+    TARGET = "target"
+    """As ``TRAINED``; nothing is cut of what each iteration computes for itself, to compare it with a fixed value."""
     ONCE = "once"
     """As ``PARAMETERS``; a later pass does not send back again the gradient that an earlier one has sent."""
     INPUTS = "inputs"
@@ -118,18 +120,31 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
     # A new gradient is fine for these facts: a parameter that takes part in the forward pass is to be trained.
     if more and not isinstance(fact, (LeafChanged, ComputedParameter)):
         return f"{_names(more)} would get gradients that no step used before"
-    if keeps is Keeps.EDGES:
-        gone = before.edges - _seen_through({_mapped(edge, lines) for edge in after.edges}, before.edges)
-        if isinstance(fact, CutGraph) and fact.silent:  # the copy that got the gradient is no leaf any more
-            gone = frozenset(edge for edge in gone if edge.producer.line != fact.cut.line)
-        if gone:
-            line = min(edge.producer.line for edge in gone)
-            return f"gradient that reaches line {line} would be cut"
-    if keeps not in (Keeps.ONE_PASS, Keeps.TRAINED):
+    if cut_edges := _cut_edges(before, after, lines, keeps, fact):
+        return cut_edges
+    if keeps not in (Keeps.ONE_PASS, Keeps.TRAINED, Keeps.TARGET):
         cut = {one[1] for one in before.through.missing(after.through, lines.original) if one not in by_the_way}
         if cut:
             return f"{_names(cut)} would no longer be trained through all layers"
     return ""
+
+
+def _cut_edges(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Keeps, fact: Fact) -> str:
+    """Objection that edges are gone which the patch promises to keep; empty for none.
+
+    A ``detach`` in a method stops the gradient of all its callers: of the values from before the loop, for which it
+    is meant, and of those that the loop is to learn from, though other terms may train the same parameters.
+    """
+    if keeps is Keeps.EDGES:
+        known = before.edges
+    elif keeps in (Keeps.RATIO, Keeps.TARGET):
+        known = before.renewed
+    else:
+        return ""
+    gone = known - _seen_through({_mapped(edge, lines) for edge in after.edges}, known)
+    if isinstance(fact, CutGraph) and fact.silent:  # the copy that got the gradient is no leaf any more
+        gone = frozenset(edge for edge in gone if edge.producer.line != fact.cut.line)
+    return f"gradient that reaches line {min(edge.producer.line for edge in gone)} would be cut" if gone else ""
 
 
 def _lost_kinds(before: AnalysisResult, ways: frozenset[tuple[tuple[int, ...], str]]) -> str:

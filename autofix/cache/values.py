@@ -24,7 +24,7 @@ def _records() -> dict[str, type[Any]]:
 
 @cache
 def _constants() -> dict[str, Any]:
-    return {kind.__name__: kind for kind in (facts.Certainty, facts.Form, Keeps)}
+    return {kind.__name__: kind for kind in (facts.Certainty, facts.Doubt, facts.Form, Keeps)}
 
 
 @cache

@@ -18,6 +18,7 @@ def collect(interp: Interpreter, found: Known) -> None:
     tape = interp.tape
     known = tape.owned and not tape.unknown_owner
     place = _places()
+    later = set(map(id, _later(tape.passes)))
     for one in tape.passes:
         line = one.site.line
         found.passes.add(line)
@@ -28,7 +29,10 @@ def collect(interp: Interpreter, found: Known) -> None:
             return not known or (id(one), leaf.name) in tape.served
 
         for consumer, producer in useful_edges(one, useful):
-            found.edges.add(_edge(one, consumer, producer, place))
+            edge = _edge(one, consumer, producer, place)
+            found.edges.add(edge)
+            if id(one) in later:
+                found.renewed.add(edge)
         if known and _called(one.site.node) != "grad":  # not for a gradient that is asked for by itself
             found.through.add(one, tape.served)
     found.ways |= tape.trained

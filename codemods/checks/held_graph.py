@@ -25,7 +25,9 @@ def is_used(fact: GraphHeld, known: Known) -> bool:
     """Whether another path shows a use for a graph that is kept, or may show one."""
     kept = known.holdings[fact]
     used = kept.kept.statement.node in known.used
-    return used or not known.complete or not readers.every_reader_ran(kept, known)
+    if used or not known.complete or readers.serves_other_scripts(kept, known):
+        return True
+    return not readers.every_reader_ran(kept, known)
 
 
 def _fact(one: RetainedGraph, tape: Tape) -> GraphHeld:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from autofix.codemods.autograd.graph import RetainedGraph
 from autofix.codemods.checks.layers import ThroughLayers
-from autofix.codemods.facts import Fact, GraphHeld, Span
+from autofix.codemods.facts import Doubt, Fact, GraphHeld, Span
 from autofix.codemods.interpreter.checkpoint import Prelude
 from autofix.codemods.interpreter.entries import Ways
 from autofix.codemods.interpreter.policy import Path
@@ -49,6 +49,8 @@ class Known:
 
     facts: dict[Fact, Path] = field(default_factory=dict)
     edges: set[Edge] = field(default_factory=set)
+    renewed: set[Edge] = field(default_factory=set)
+    """Those of passes that were not the first at their place: what an iteration computes for itself."""
     ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     through: ThroughLayers = field(default_factory=ThroughLayers)
     updated: set[tuple[str, Site]] = field(default_factory=set)
@@ -85,6 +87,13 @@ class Known:
     ways_to_passes: Callable[[], Ways] = Ways
     """The ways to a pass in the program."""
     prelude: Prelude = field(default_factory=Prelude)
+
+    def doubt(self, fact: Fact, reason: Doubt) -> None:
+        """Make a fact likely, for this *reason*."""
+        doubted = fact.doubted(reason)
+        self.facts[doubted] = self.facts.pop(fact)
+        if isinstance(fact, GraphHeld) and isinstance(doubted, GraphHeld) and fact in self.holdings:
+            self.holdings[doubted] = self.holdings.pop(fact)
 
     def extent(self) -> tuple[int, ...]:
         """Sizes of all collections: if a path leaves them unchanged, it showed nothing new."""

@@ -34,6 +34,36 @@ def every_reader_ran(holding: RetainedGraph, known: Known) -> bool:
     return all(one in idle for one in unread)
 
 
+def serves_other_scripts(holding: RetainedGraph, known: Known) -> bool:
+    """Whether a class that keeps graphs reads them in a method beside one that runs a pass, and nobody here calls it.
+
+    An agent's ``learn()`` uses what its ``act()`` keeps: a script that plays does not call it, one that trains does.
+    """
+    own, statement = holding.kept.statement
+    name = holding.kept.name.partition("[")[0]
+    if not name.startswith("self.") or is_meter(holding.kept.statement):
+        return False
+    home = next((one for one in own.nodes.of(ast.ClassDef) if statement in own.nodes.within(one)), None)
+    idle = _uncalled(known.sources)
+    all_methods = _methods_of(home) if home is not None else []
+    methods = [one for one in all_methods if one.body[0] in idle]
+    ways = known.ways_to_passes().functions
+    if not any(ways.get(one, 0) for one in methods):
+        return False
+    inside: set[ast.AST] = set()
+    while methods:  # and what they call of the object's own
+        inside.update(own.nodes.within(methods.pop()))
+        called = {part.attr for part in inside if isinstance(part, ast.Attribute)}
+        methods += [one for one in all_methods if one.name in called and one.body[0] not in inside]
+    part = name.rpartition(".")[2]
+    mentions = own.nodes.once(_mentioned).get(part, [])
+    return any(one in inside and not _only_tells(one, part) for one in mentions)
+
+
+def _methods_of(home: ast.ClassDef) -> list[ast.FunctionDef]:
+    return [one for one in home.body if isinstance(one, ast.FunctionDef)]
+
+
 def _may_send(statement: ast.stmt, held: _Held, known: Known) -> bool:
     """Whether what a statement reads may come to a pass: in its function, or in one that it calls."""
     if isinstance(held.scope, ast.Module):

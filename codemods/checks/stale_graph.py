@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterator
 from dataclasses import replace
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, Node, StoreEvent, Tape, crossing
+from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, LoopPoint, Node, StoreEvent, Tape, crossing
 from autofix.codemods.checks import chains, separate_losses, targets
 from autofix.codemods.checks.story import (
     carriers,
@@ -82,7 +82,7 @@ def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGr
         stepped=point is not None or _is_stepped(stale, tape),
         repeats=_repeats(stale),
         thawed=node.site in tape.thawed,
-        target=point is not None and not inside and targets.is_target(stale, point),
+        target=not inside and _is_run_again(stale, point) and targets.is_target(stale, point),
         served=point is not None and point.instance in serving,
         name=kept.name if kept else "",
         text=told(origin),
@@ -90,6 +90,11 @@ def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGr
         severed=rivals.severed(node, (stale.freed, stale.failed), tape) if point is None else None,
         differentiated=_is_differentiated(stale.freed, tape),
     )
+
+
+def _is_run_again(stale: FreedGraphUse, point: LoopPoint | None) -> bool:
+    """Whether one statement makes both passes: in two iterations, or in two calls of a closure by one step."""
+    return point is not None or stale.freed.site == stale.failed.site
 
 
 def _is_stepped(stale: FreedGraphUse, tape: Tape) -> bool:

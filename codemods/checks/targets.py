@@ -1,6 +1,8 @@
-"""Values from before a loop that each iteration compares with what the same parameters give then."""
+"""Values from before a loop, or a closure, that each run compares with what the same parameters give then."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import FreedGraphUse, Leaf, LoopPoint, Node
@@ -8,26 +10,37 @@ from autofix.codemods.interpreter import cuts
 
 _FAR = 12
 """Operations on the way from a value to the comparison."""
-_COMPARES, _WEIGHS = frozenset(("sub", "div")), frozenset(("mul",))
+_COMPARES, _WEIGHS = frozenset("sub div cosine_similarity pairwise_distance".split()), frozenset(("mul",))
+_JOINS = frozenset(("stack", "cat"))
 _STATISTICS = frozenset("add sub mul div mean std var max min amax amin median quantile gather".split())
+_DISTANCES = frozenset("pow square abs norm linalg_norm vector_norm".split())
 _PROBABILITIES = frozenset("softmax log_softmax sigmoid logsigmoid exp".split())
 
 
-def is_target(stale: FreedGraphUse, now: LoopPoint) -> bool:
+def is_target(stale: FreedGraphUse, now: LoopPoint | None) -> bool:
     """Whether a value from before a loop is a target, a weight or a statistic of the network that the loop trains.
 
-    *now* is the iteration in which the pass fails.
+    *now* is the iteration in which the pass fails; None where a closure is called several times in one step.
     ``target = r + 0.9 * V(s2)`` is, of which the loop takes ``mse_loss(V(s), target)``: it is to stay as it was while
-    the network follows it.  An output as such (``anchor = net(a)``, beside ``net(b)``) may be to be trained, too.
+    the network follows it.  So is ``old = p.tanh()``, of which it takes ``(p - old).pow(2)``: the distance that the
+    parameter has moved.  An output as such (``anchor = net(a)``, beside ``net(b)``) may be to be trained, too.
     """
     users = stale.failed.users()
+
+    def is_older(node: Node) -> bool:
+        if node.leaf is not None:
+            return False
+        return node.clock <= stale.freed.clock if now is None else now not in node.loops
+
     below, reader = stale.node, stale.reader
     mine = set(cuts.leaves_under([stale.node]))
     for _ in range(_FAR):
         if reader is None:
             return False
         if len(reader.operands) > 1:
-            return _meets_as_target(reader, below, stale.node) and mine <= _fresh_leaves(reader, below, now)
+            if _is_distance(reader, below, users.get(id(reader), [])) and mine == set(_leaves_beside(reader, below)):
+                return True
+            return _meets_as_target(reader, below, stale.node) and mine <= _fresh_leaves(reader, below, is_older)
         consumers = users.get(id(reader), [])
         if len(consumers) != 1:
             return False
@@ -37,35 +50,50 @@ def is_target(stale: FreedGraphUse, now: LoopPoint) -> bool:
 
 def _meets_as_target(reader: Node, below: Node, value: Node) -> bool:
     """Whether an operation takes the value, by way of *below*, as the target of a loss, a weight or a statistic."""
+    made = {one.node.operation for one in value.operands} if value.operation in _JOINS else {value.operation}
     if reader.operation in _COMPARES:
-        return value.operation in _STATISTICS | _PROBABILITIES
+        return made <= _STATISTICS | _PROBABILITIES
     if reader.operation in _WEIGHS:
-        return value.operation in _PROBABILITIES
+        return made <= _PROBABILITIES
     row = catalogue.operation(reader.operation)
     return row.kind == catalogue.LOSS and row.arguments[1:2] == ("target",) and reader.operands[-1].node is below
 
 
-def _fresh_leaves(reader: Node, below: Node, now: LoopPoint) -> set[Leaf]:
+def _is_distance(reader: Node, below: Node, consumers: list[Node]) -> bool:
+    """Whether an operation, with what reads its result, measures how far *below* is from something.
+
+    Of a difference as such, the two sides may be one formula: ``logvar.exp() - logvar``.
+    """
+    if catalogue.operation(reader.operation).kind == catalogue.LOSS:
+        return reader.operands[-1].node is below
+    squared = all(
+        one.operation in _DISTANCES or (one.operation == "mul" and all(part.node is reader for part in one.operands))
+        for one in consumers
+    )
+    return reader.operation == "sub" and bool(consumers) and squared
+
+
+def _leaves_beside(reader: Node, below: Node) -> Iterator[Leaf | None]:
+    """The parameters themselves that an operation reads beside *below*; None for what is computed of some."""
+    return (operand.node.leaf for operand in reader.operands if operand.node is not below)
+
+
+def _fresh_leaves(reader: Node, below: Node, is_older: Callable[[Node], bool]) -> set[Leaf]:
     """The parameters that the same iteration computes with for what an operation reads beside *below*.
 
     What reaches them through values from before the loop is no comparison: it is those that both are made of.
     """
     pending = [operand.node for operand in reader.operands if operand.node is not below]
     found: set[Leaf] = set()
-    if any(node.leaf is not None or _is_older(node, now) for node in pending):
+    if any(node.leaf is not None or is_older(node) for node in pending):
         return found
     seen = set(map(id, pending))
     while pending:
         node = pending.pop()
         if node.leaf is not None:
             found.add(node.leaf)
-        for operand in () if _is_older(node, now) else node.operands:
+        for operand in () if is_older(node) else node.operands:
             if id(operand.node) not in seen:
                 seen.add(id(operand.node))
                 pending.append(operand.node)
     return found
-
-
-def _is_older(node: Node, now: LoopPoint) -> bool:
-    """Whether a value was made before an iteration."""
-    return node.leaf is None and now not in node.loops

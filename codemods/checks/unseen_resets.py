@@ -21,7 +21,7 @@ _EMPTIES = frozenset(("detach_", "zero_", "fill_", "copy_", "clear", "pop", "pop
 def doubt(known: Known) -> None:
     """Make the facts likely that such a function may rule out."""
     for fact in [one for one in known.facts if one.certainty is Certainty.CERTAIN and may_be_reset(one, known)]:
-        known.facts[fact.doubted(Doubt.RESET)] = known.facts.pop(fact)
+        known.doubt(fact, Doubt.RESET)
 
 
 def may_be_reset(fact: Fact, known: Known) -> bool:

@@ -59,6 +59,8 @@ class AnalysisResult:
 
     facts: tuple[Fact, ...] = ()
     edges: frozenset[Edge] = frozenset()
+    renewed: frozenset[Edge] = frozenset()
+    """Those of passes that were not the first at their place: what an iteration computes for itself."""
     trained: frozenset[tuple[int, str]] = frozenset()
     ways: frozenset[tuple[tuple[int, ...], str]] = frozenset()
     """As ``trained``, with the lines of the calls that led to the pass: one method may send two losses backward."""
@@ -93,9 +95,11 @@ def _result(known: Known) -> AnalysisResult:
     """The result of the analysis: the facts and observations of all paths."""
     facts = checks.left(known)
     trained = known.trained
+    ranked = dict(zip(known.edges, flow.ranked(known.edges), strict=True))
     return AnalysisResult(
         stale_graph.with_all_computed(facts),
-        frozenset(flow.ranked(known.edges)),
+        frozenset(ranked.values()),
+        frozenset(ranked[edge] for edge in known.renewed),
         frozenset(trained),
         frozenset(known.ways),
         Counter(name for name, _ in known.updated),
@@ -205,7 +209,7 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
             break
     for fact in switches.switched(runs, found.sources) - known if len(runs) > 1 else ():
         if fact in found.facts:  # some are completed once all paths are known
-            found.facts[fact.doubted(Doubt.SWITCH)] = found.facts.pop(fact)
+            found.doubt(fact, Doubt.SWITCH)
     return reached
 
 

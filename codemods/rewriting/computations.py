@@ -122,11 +122,21 @@ def compared_with_new(
     own |= tree.paths_in(loop.target) if isinstance(loop, cst.For) else set()
     around = {made, *tree.enclosing(made)}
     before = [call for call in calls_in(part.value) if call in around or made in set(tree.enclosing(call))]
-    codes = {tree.code(call) for call in before if _is_of_network(call, tree) and not tree.paths_in(call) & own}
+    old = [call for call in before if _is_of_network(call, tree) and not tree.paths_in(call) & own]
     read = tree.paths_in(used)
-    again = (one for one in tree.statements_in(loop) if any(tree.code(call) in codes for call in calls_in(one)))
-    compared = any(tree.code(call) in codes for call in calls_in(used)) and bool(read & targets_of(kept, tree))
+    again = (one for one in tree.statements_in(loop) if any(_is_made_again(call, old, tree) for call in calls_in(one)))
+    compared = any(_is_made_again(call, old, tree) for call in calls_in(used)) and bool(read & targets_of(kept, tree))
     return compared or any(targets_of(one, tree) & read for one in again)
+
+
+def compared_in_closure(
+    kept: Statement, made: cst.BaseExpression | None, used: cst.BaseExpression | None, tree: Tree
+) -> bool:
+    """As :func:`compared_with_new`, where a closure that stands beside the value compares it with the new one."""
+    closure = tree.function_of(used) if used is not None else None
+    if not isinstance(closure, cst.FunctionDef) or closure.params.params or tree.function_of(kept) is closure:
+        return False
+    return compared_with_new(kept, made, used, closure, tree)
 
 
 def refreshing(kept: Statement, made: Statement | None, loop: Statement, tree: Tree) -> list[Statement]:
@@ -146,6 +156,23 @@ def refreshing(kept: Statement, made: Statement | None, loop: Statement, tree: T
     around = set(tree.loops_around(loop))
     behind = [one for one in places if around & set(tree.loops_around(one)) and tree.line_of(one) > tree.line_of(loop)]
     return places if behind else []
+
+
+def _is_made_again(call: cst.Call, old: list[cst.Call], tree: Tree) -> bool:
+    """Whether a call is one of the *old* ones, be it with something done to the inputs: ``net(x + noise)``."""
+    return any(
+        tree.code(call.func) == tree.code(one.func)
+        and len(call.args) == len(one.args)
+        and all(_has_all_of(new.value, was.value, tree) for new, was in zip(call.args, one.args, strict=True))
+        for one in old
+    )
+
+
+def _has_all_of(new: cst.BaseExpression, was: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether an argument is another one, or is computed of all that the other one is computed of."""
+    if tree.code(new) == tree.code(was):
+        return True
+    return bool(tree.paths_in(was)) and tree.paths_in(was) <= tree.paths_in(new)
 
 
 def _is_of_network(call: cst.Call, tree: Tree) -> bool:
@@ -272,6 +299,13 @@ def goes_on(run: list[Statement], loop: Statement, tree: Tree) -> bool:
     bound = set[str]().union(*(targets_of(one, tree) for one in run))
     later = [part for statement in between for part in (statement, *tree.statements_in(statement))]
     return any(targets_of(one, tree) & bound or _adds_to(one, bound, tree) for one in later)
+
+
+def is_carried_on(run: list[Statement], loop: Statement, tree: Tree) -> bool:
+    """Whether the loop replaces what the statements compute: computed anew, it would not go from round to round."""
+    bound = set[str]().union(*(targets_of(one, tree) for one in run))
+    inside = (one for one in tree.statements_in(loop) if one not in run)
+    return any(targets_of(one, tree) & bound or _adds_to(one, bound, tree) for one in inside)
 
 
 def is_needed_before(run: list[Statement], loop: Statement, tree: Tree) -> bool:

@@ -75,8 +75,9 @@ def detach_by_form(edit: Edit, tree: Tree, node: cst.BaseExpression, form: Form,
 def detached(tree: Tree, node: cst.BaseExpression, form: Form) -> Patch:
     """The program with *node*, a value of this form, detached where it stands; displays are detached item by item."""
     edit = Edit(tree)
-    if isinstance(node, cst.ListComp) and not isinstance(node.elt, (cst.List, cst.Tuple, cst.Dict)):
-        return edit.change(node.elt, detach).patch()
+    made = generated(node, tree)
+    if made is not None and not isinstance(made, (cst.List, cst.Tuple, cst.Dict)):
+        return edit.change(made, detach).patch()
     if isinstance(node, cst.Dict) and form is not Form.NESTED:
         for item in node.elements:
             if isinstance(item, cst.DictElement) and isinstance(item.value, (cst.Name, cst.Attribute, cst.Call)):
@@ -84,6 +85,15 @@ def detached(tree: Tree, node: cst.BaseExpression, form: Form) -> Patch:
         return edit.patch()
     detach_by_form(edit, tree, node, form, tree.fresh_name("item", "tensor", "value"))
     return edit.patch()
+
+
+def generated(node: cst.BaseExpression, tree: Tree) -> cst.BaseExpression | None:
+    """The expression that a comprehension computes for each item, also of ``tuple(f(x) for x in xs)``; else None."""
+    if isinstance(node, cst.Call) and tree.code(node.func) in ("tuple", "list") and len(node.args) == 1:
+        node = node.args[0].value
+    if isinstance(node, (cst.ListComp, cst.GeneratorExp)):
+        return node.elt
+    return node.value if isinstance(node, cst.DictComp) else None
 
 
 def detached_where_stored(tree: Tree, carriers: Iterable[Carrier]) -> Patch | None:

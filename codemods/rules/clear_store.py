@@ -93,6 +93,7 @@ class ClearStore(Codemod):
             if isinstance(whole, cst.Attribute) and emptied:
                 yield from _before_it_is_filled(whole, emptied, kept, failed, fact, tree)
             if emptied:
+                yield from _by_its_method(whole, kept, failed, fact, tree)
                 yield from _after_the_pass(whole, emptied, kept, failed, fact, tree)
             yield from (one for _, one in again)
             if not isinstance(store, cst.Subscript):
@@ -314,14 +315,94 @@ def _after_the_pass(
     places = [f"{owner}.{name}" if owner else name for name in dict.fromkeys(names)]
     deletes = any(deleted(statement, tree) for statement in tree.statements_in(tree.module_of(failed)))
     codes = [f"del {one}[:]" if deletes else f"{one}.clear()" for one in places]
-    if "\n" in emptied or isinstance(store_of(kept, tree), cst.Subscript):
+    filled = store_of(kept, tree)
+    if "\n" in emptied or isinstance(filled, cst.Subscript):
         codes[0] = emptied.format(place)
-    after = _last_use(failed, {one.rpartition(".")[2] for one in places}, tree)
+        keys = _other_keys(filled, kept, tree) if filled is not None and codes[0].endswith("].clear()") else []
+        codes += [f"{place}[{key}].clear()" for key in keys]
+    last_names = {one.rpartition(".")[2] for one in places}
+    after = _last_use(failed, last_names, tree)
+    if (over := _loop_through(after, last_names, tree)) is not None:
+        if any(_takes_out(call, last_names, tree) for call in calls_in(tree.module_of(kept))):
+            return  # a memory that drops its items one by one is no list of one iteration
+        after = over
     used = tree.function_of(after), tree.function_of(kept), _home_of_use(fact, tree)
     if _leaves(after) or any(_reads_elsewhere(name, kept, used, tree) for name in names[1:]):
         return
     patch = Edit(tree).insert_after(after, *dict.fromkeys(codes)).patch()
     yield Candidate(patch, f"empty `{place}` once its graphs have been used")
+
+
+def _loop_through(after: Statement, names: set[str], tree: Tree) -> Statement | None:
+    """The outermost loop around a statement over one of the lists, which is not to be emptied under its hands."""
+    found = None
+    for loop in tree.loops_around(after):
+        if isinstance(loop, cst.For) and any(path.rpartition(".")[2] in names for path in tree.paths_in(loop.iter)):
+            found = loop
+    return found
+
+
+def _takes_out(call: cst.Call, names: set[str], tree: Tree) -> bool:
+    """``memory.pop(0)``."""
+    func = call.func
+    owner = tree.code(func.value).rpartition(".")[2] if isinstance(func, cst.Attribute) else ""
+    return owner in names and tree.called(call) in ("pop", "popleft", "remove")
+
+
+def _by_its_method(
+    store: cst.BaseExpression, kept: Statement, failed: Statement, fact: StaleGraph | Overwritten, tree: Tree
+) -> Iterator[Candidate]:
+    """``memory.clear_memory()``, which the class of the store has for it, and which nobody calls."""
+    place = _place(store, kept, failed, fact, tree)
+    owner, _, name = place.rpartition(".")
+    for home in tree.every(cst.ClassDef, tree.module_of(kept)):
+        methods = [one for one in home.body.body if isinstance(one, cst.FunctionDef)]
+        made = (one for own in methods if own.name.value == "__init__" for one in tree.body_of(own))
+        if not owner or not any(f"self.{name}" in emptied(one, tree) for one in made):
+            continue
+        for method in methods:
+            body, called = tree.body_of(method), method.name.value
+            if called.startswith("__") or len(method.params.params) != 1 or not body:
+                continue
+            wanted = any(tree.called(call) == called for module in tree.modules() for call in calls_in(module))
+            if wanted or not all(_only_empties(one, tree) for one in body):
+                continue
+            after = _last_use(failed, {name}, tree)
+            after = _loop_through(after, {name}, tree) or after
+            if any(clears(one, name, True, tree) for one in body):
+                code = f"{owner}.{called}()"
+                yield Candidate(Edit(tree).insert_after(after, code).patch(), f"run `{code}` after the pass")
+
+
+def _only_empties(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement empties something, and does nothing else."""
+    part = only_part(statement)
+    call = part.value if isinstance(part, cst.Expr) else None
+    is_clear = isinstance(call, cst.Call) and tree.called(call) == "clear" and not call.args
+    return is_clear or bool(emptied(statement, tree) or deleted(statement, tree))
+
+
+def _other_keys(store: cst.BaseExpression, kept: Statement, tree: Tree) -> list[str]:
+    """The keys of the other lists in a mapping of lists, as they are written, that the same loops fill, and no more.
+
+    ``log["rewards"]`` belongs to ``log["log_probs"]``: one without the other would have another length.
+    """
+    if not isinstance(store, cst.Subscript):
+        return []
+    whole, own, loops = tree.code(store.value), tree.code(store), set(tree.loops_running(kept))
+    found: list[str] = []
+    statements = list(tree.statements_in(tree.module_of(kept)))
+    for one in statements:
+        other = store_of(one, tree)
+        if not isinstance(other, cst.Subscript) or tree.code(other.value) != whole or tree.code(other) == own:
+            continue
+        code = tree.code(other)
+        key = other.slice[0].slice.value if isinstance(other.slice[0].slice, cst.Index) else None
+        filled_alike = set(tree.loops_running(one)) == loops
+        emptied_already = any(clears(part, code, False, tree) for part in statements)
+        if isinstance(key, (cst.SimpleString, cst.Integer)) and filled_alike and not emptied_already:
+            found.append(tree.code(key))
+    return list(dict.fromkeys(found))
 
 
 def _in_the_loop(
@@ -426,6 +507,8 @@ def _where_read(store: cst.BaseExpression, fact: StaleGraph | Overwritten, tree:
     if len(reads) != 1:
         return
     statement, path = reads[0]
+    if _loop_through(statement, {name}, tree) is not None:
+        return
     indent = tree.module_of(statement).default_indent
     lines = [*_comprehended(statement, path.partition(".")[0], tree), f"{path}.clear()"]
     code = "\n".join(depth * indent + line for depth, line in enumerate(lines))

@@ -11,7 +11,7 @@ import libcst as cst
 from autofix.codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
-from autofix.codemods.rewriting.averages import is_average
+from autofix.codemods.rewriting.averages import is_average, is_of_parameters
 from autofix.codemods.rewriting.detach_parts import detached_in_part
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code, whole_code
 from autofix.codemods.rewriting.edit import Edit
@@ -21,7 +21,7 @@ from autofix.codemods.rewriting.stores import ADDING
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules import own_cuts
 from autofix.codemods.rules.base import Candidate, Codemod
-from autofix.codemods.rules.detach_stored import innermost
+from autofix.codemods.rules.detach_stored import innermost, is_of_another
 from autofix.codemods.rules.recompute_cached import is_cached
 
 
@@ -76,7 +76,10 @@ class DetachCarried(Codemod):
         for value in _forgotten_in(loop, {carrier.name for carrier in fact.carriers}, tree) if loop is not None else ():
             patch = Edit(tree).change(value, detach).patch()
             yield Candidate(patch, f"detach `{tree.code(value)}` as well")
-        yield from _averages(fact, carriers, tree)
+        statistics = list(_averages(fact, carriers, tree))
+        if statistics:
+            yield from statistics
+            return  # cut before its update, it would send the next pass to what it is a statistic of
         yield from self._detach_written(fact, tree, carriers)
         if named and not named[-1].whole:
             yield from self._detach_by_statement(fact, tree, named[-1])
@@ -188,7 +191,8 @@ class DetachCarried(Codemod):
         if len(together) > 1:
             both = f"{', '.join(together)} = {', '.join(f'{one}.detach()' for one in together)}"
             yield from self._inserted(fact, tree, ", ".join(together), [(both, *place) for place in places])
-        yield from self._inserted(fact, tree, name, [(whole(code), *place) for place in places])
+        single = [place for place in places if not is_of_another(name, kept, place[0], tree)]
+        yield from self._inserted(fact, tree, name, [(whole(code), *place) for place in single])
         loop = _filling_loop(name, kept, tree) if form is Form.TENSOR else None
         if loop is not None:
             inside = set(tree.statements_in(loop))
@@ -199,7 +203,7 @@ class DetachCarried(Codemod):
         if form is Form.TENSOR:
             yield from self._detach_read(fact, tree, name)
         # A guard against the None or the number before the first iteration only where no place does without.
-        early = [place for place in places if not place[1] or place[0] is kept]
+        early = [place for place in single if not place[1] or place[0] is kept]
         yield from self._inserted(fact, tree, name, [(whole(guarded), *place) for place in early])
         if form is Form.TENSOR:
             sure = f"if isinstance({name}, {tree.torch_name(kept)}.Tensor):\n{_indented(code, indent)}"
@@ -312,16 +316,19 @@ def _averages(fact: StaleGraph | Overwritten, carriers: list[Carrier], tree: Tre
     block = tree.block_of(sent) if sent is not None else []
     if kept is None or sent not in block:
         return
-    around = next((one for one in block if one is kept or one in tree.enclosing(kept)), None)  # a loop over names
-    if around is None or block.index(around) < block.index(sent):
+    made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
+    places = (kept, *tree.loops_around(kept), made)  # a mean for each parameter, in a method that is called here
+    there = next((one for one in places if one in block), None)
+    if there is None or block.index(there) <= block.index(sent):
         return
     for carrier in carriers:
         value = tree.expression(carrier.expression)
         name = _item_set(kept, tree) or carrier.name
-        single = carrier.form is Form.TENSOR or name != carrier.name
-        if single and value is not None and is_average(value, name, tree):
+        if value is None or not (carrier.form is Form.TENSOR or name != carrier.name):
+            continue
+        if is_average(value, name, tree) or is_of_parameters(kept, value, tree):
             patch = Edit(tree).change(value, detach).patch()
-            yield Candidate(patch, f"keep the moving average `{carrier.name}` without the graph", Keeps.PARAMETERS)
+            yield Candidate(patch, f"keep the statistic `{carrier.name}` without the graph", Keeps.TRAINED)
 
 
 def _item_set(kept: Statement, tree: Tree) -> str:

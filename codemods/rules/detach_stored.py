@@ -134,6 +134,8 @@ class DetachStored(Codemod):
         own = statement if isinstance(statement, cst.SimpleStatementLine) else None
         if own in block and block.index(after) < block.index(own) and place.endswith(("[-1]", "[0]")):
             return  # in the first iteration there is no such item yet
+        if own is not None and is_of_another(place, own, after, tree):
+            return
         form = next((carrier.form for carrier in carriers if carrier.name), Form.TENSOR)
         code = f"{place} = {detached_code(place, form, tree.fresh_name('item', 'tensor', 'value'))}"
         store, item, _ = place.partition("[")
@@ -150,6 +152,20 @@ class DetachStored(Codemod):
             every = f"for {index} in range(len({whole})):\n{indent}{item} = {item}.detach()"
             for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, every)):
                 yield Candidate(patch, f"detach all of `{whole}` after the backward that uses it{more}")
+
+
+def is_of_another(place: str, kept: Statement, at: Statement, tree: Tree) -> bool:
+    """Whether a name in *place* is that of a loop around *kept* which is over at *at*: of its last item only.
+
+    ``total[name]`` stands for each in ``for name in names: total[name] = ...``, and for one of them behind the loop.
+    """
+    names = {name.value for name in tree.names_in(cst.parse_expression(place))}
+
+    def bound(statement: Statement) -> set[str]:
+        loops = [one for one in (statement, *tree.loops_around(statement)) if isinstance(one, cst.For)]
+        return {name.value for loop in loops for name in tree.names_in(loop.target)}
+
+    return bool((names & bound(kept)) - bound(at))
 
 
 def _last_read(statement: cst.CSTNode | None, store: str, tree: Tree) -> Statement | None:

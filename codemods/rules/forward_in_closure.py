@@ -9,7 +9,7 @@ import libcst as cst
 
 from autofix.codemods.facts import Fact, Overwritten, StaleGraph
 from autofix.codemods.proof import Keeps
-from autofix.codemods.rewriting.computations import is_begun, targets_of
+from autofix.codemods.rewriting.computations import compared_in_closure, is_begun, targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, is_item, only_part
 from autofix.codemods.rewriting.roles import owner_of
@@ -49,6 +49,8 @@ class ForwardInClosure(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
+        if isinstance(fact, StaleGraph) and _is_target(fact, tree):
+            return  # it is to stay as it was while the closure's calls move the parameters
         failed = tree.expression(fact.failed)
         made = tree.statement_of(tree.expression(fact.saved if isinstance(fact, Overwritten) else fact.made))
         if failed is None or made is None:
@@ -64,6 +66,15 @@ class ForwardInClosure(Codemod):
             for inner in block[block.index(kept) + 1 :] if kept in block else []:
                 if isinstance(inner, cst.FunctionDef) and not isinstance(tree.function_of(inner), cst.Module):
                     yield from _computed_inside(inner, next(iter(tree.body_of(inner)), None), fact, tree)
+
+
+def _is_target(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether the closure compares what it computes with what the same parameters gave before."""
+    kept = tree.statement(fact.kept)
+    if fact.target or kept is None or fact.outer is None:
+        return fact.target
+    made, used = tree.expression(fact.outer.made), tree.expression(fact.outer.used)
+    return compared_in_closure(kept, made, used, tree)
 
 
 def _computed_inside(

@@ -14,11 +14,13 @@ from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.computations import (
     built_on,
     chain,
+    compared_in_closure,
     compared_with_new,
     computation,
     draws_in,
     feeds_itself,
     goes_on,
+    is_carried_on,
     is_guardable,
     is_needed_before,
     only_draws,
@@ -27,6 +29,7 @@ from autofix.codemods.rewriting.computations import (
     targets_of,
     without_data,
 )
+from autofix.codemods.rewriting.detaching import detached, generated
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
@@ -35,6 +38,8 @@ from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by, first_of_run
 from autofix.codemods.rules.retain_shared import one_call
+
+_OF_TENSORS = (Form.LIST, Form.TUPLE, Form.DICT)
 
 
 class GuardFeatures(Codemod):
@@ -103,13 +108,7 @@ class GuardFeatures(Codemod):
         run = computation(kept, block, tree)
         name = _buffer(kept, tree) or fact.name or ", ".join(sorted(targets_of(kept, tree))) or "it"
         yield from _undone_as_well(kept, tree)
-        several = len(targets_of(kept, tree)) > 1  # what was computed before may be for one of the others
-        for part in ([kept], run) if several else (run,):
-            if is_guardable(part):
-                computing = without_data(part, tree)
-                yield Candidate(
-                    guarded(tree, computing), f"compute `{name}` under no_grad: nothing behind it is trained"
-                )
+        yield from _under_no_grad(kept, run, loop, tree, name)
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
         if made is not None and made is not kept and tree.block_of(made) and is_guardable([made]):
             for part in (computation(made, tree.block_of(made), tree), [made]):
@@ -151,6 +150,9 @@ class GuardFeatures(Codemod):
     def _in_a_closure(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """What a closure reads that its optimizer calls several times."""
         kept = tree.statement(fact.kept)
+        if fact.freed == fact.failed and kept is not None and _as_targets(fact, kept, kept, tree)[0]:
+            yield from self._anchor(fact, [], tree, fact.name)
+            return
         if fact.freed == fact.failed and next(one_call(fact, tree), None) is None and kept is not None and fact.name:
             yield from self._again(fact, kept, tree, fact.name)
 
@@ -200,12 +202,20 @@ class GuardFeatures(Codemod):
 
     def _anchor(self, fact: StaleGraph, places: list[Statement], tree: Tree, name: str) -> Iterator[Candidate]:
         """``old = net(x)`` is a target, at all the *places* where it is computed."""
+        # What compares a parameter with what it was is a way to it beside those through the layers.
+        keeps = Keeps.TARGET if fact.target else Keeps.PARAMETERS
         values = [part.value for one in places if isinstance(part := only_part(one), cst.Assign)]
         if len(values) > 1:
             edit = Edit(tree)
             for value in values:
                 edit.change(value, detach)
-            yield Candidate(edit.patch(), _as_before(name), Keeps.PARAMETERS)
+            yield Candidate(edit.patch(), _as_before(name), keeps)
+        for carrier in fact.carriers:
+            whole = tree.expression(carrier.expression)
+            if carrier.statement != fact.kept or carrier.form not in _OF_TENSORS or whole is None:
+                continue
+            if generated(whole, tree) is not None:
+                yield Candidate(detached(tree, whole, carrier.form), _as_before(name), keeps)
         kept = [one for one in fact.carriers if one.statement == fact.kept and one.form is Form.TENSOR]
         parts = [made for one in kept if (made := tree.expression(one.expression)) is not None]
         for made in parts:
@@ -213,7 +223,7 @@ class GuardFeatures(Codemod):
                 edit = Edit(tree)
                 for one in some:
                     edit.change(one, detach)
-                yield Candidate(edit.patch(), _as_before(name), Keeps.PARAMETERS)
+                yield Candidate(edit.patch(), _as_before(name), keeps)
 
     def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Candidates that detach the data behind advantages and returns where the rollout collects or computes it."""
@@ -291,6 +301,8 @@ class GuardFeatures(Codemod):
             return
         if tree.line_of(run[0]) > tree.line_of(loop):
             return  # what comes behind a loop, for the next time that it is run, is no work of its iterations
+        if is_carried_on(run, loop, tree):
+            return
         built = built_on(run, loop, tree)
         for moved in (*(run[-count:] for count in range(1, len(run) + 1)), *([[*run, *built]] if built else [])):
             if feeds_itself(moved, tree) or goes_on(moved, loop, tree) or is_needed_before(moved, loop, tree):
@@ -308,6 +320,8 @@ class GuardFeatures(Codemod):
             return
         moved, alone = chain(run, loop, kept, tree)
         if len(moved) <= len(run) or feeds_itself(moved, tree) or goes_on(moved, loop, tree):
+            return
+        if is_carried_on(moved, loop, tree):
             return
         name = ", ".join(name for one in moved for name in sorted(targets_of(one, tree)))
         yield _moved(moved, body[0], name, tree) if alone else _copied(moved, body[0], name, tree)
@@ -369,6 +383,7 @@ def _as_targets(fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree) 
         return False, []
     made, used = tree.expression(fact.outer.made), tree.expression(fact.outer.used)
     compared = fact.target or compared_with_new(kept, made, used, loop, tree)
+    compared = compared or compared_in_closure(kept, made, used, tree)
     return compared, refreshing(kept, tree.statement_of(made), loop, tree)
 
 
@@ -630,6 +645,33 @@ def relates_to_old(loop: Statement, tree: Tree) -> bool:
     """Whether a loop, or a function that it calls, computes ``exp(new - old)``, and makes what is new itself."""
     called = (tree.function_called(call) for call in calls_in(loop))
     return any(_has_ratio_of_its_own(part, tree) for part in (loop, *called) if part is not None)
+
+
+def _under_no_grad(
+    kept: Statement, run: list[Statement], loop: Statement, tree: Tree, name: str
+) -> Iterator[Candidate]:
+    """Candidates that compute the value, and what it is computed of, without a graph."""
+    several = len(targets_of(kept, tree)) > 1  # what was computed before may be for one of the others
+    keeps = Keeps.RATIO if _shares_forward(kept, loop, tree) else Keeps.EDGES
+    for part in ([kept], run) if several else (run,):
+        if is_guardable(part):
+            computing = without_data(part, tree)
+            remedy = f"compute `{name}` under no_grad: nothing behind it is trained"
+            if keeps is Keeps.RATIO:
+                remedy = f"compute `{name}`, which the updates learn from, under no_grad"
+            yield Candidate(guarded(tree, computing), remedy, keeps)
+
+
+def _shares_forward(kept: Statement, loop: Statement, tree: Tree) -> bool:
+    """Whether a rollout's values come from a function of the program that its updates call, too: ``self.evaluate(x)``.
+
+    A ``detach`` in it would be one for the updates as well.
+    """
+    if not relates_to_old(loop, tree):
+        return False
+    own = [found for call in calls_in(kept) if (found := tree.function_called(call)) is not None]
+    parts = [loop, *(found for call in calls_in(loop) if (found := tree.function_called(call)) is not None)]
+    return any(tree.function_called(call) in own for part in parts for call in calls_in(part)) if own else False
 
 
 def _has_ratio_of_its_own(loop: Statement, tree: Tree) -> bool:

@@ -10,7 +10,7 @@ from autofix.codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.alternatives import on_every_path
-from autofix.codemods.rewriting.computations import takes_an_item
+from autofix.codemods.rewriting.computations import is_carried_on, takes_an_item, targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import detach, only_part, with_keyword
 from autofix.codemods.rewriting.tree import Tree
@@ -193,9 +193,9 @@ class SeparateNetworks(Codemod):
             None,
         )
         given = only_part(kept)
-        if isinstance(given, cst.Assign):
-            if tree.paths_in(given.value) & {tree.code(one.target) for one in given.targets}:
-                return  # `x = cat(x)` is not done twice
+        if isinstance(given, cst.Assign) and kept is not None:
+            if tree.paths_in(given.value) & targets_of(kept, tree):
+                return  # `x = cat(x)` is not done twice, nor is `out, h = rnn(x, h)`
             if made is None:  # what was made earlier went through another network there: `weight * distance(f, g)`
                 made = next((one for one in tree.inside(given.value) if isinstance(one, cst.Call)), None)
         if not isinstance(kept, cst.SimpleStatementLine) or reader is None or made is None:
@@ -204,6 +204,9 @@ class SeparateNetworks(Codemod):
             return
         if any(relates_to_old(loop, tree) for loop in tree.loops_around(reader)):
             return  # what the updates of PPO learn from is not to change with them
+        loops = [one for one in tree.loops_around(reader) if one not in list(tree.loops_around(kept))]
+        if any(is_carried_on([kept], loop, tree) for loop in loops):
+            return
         if tree.function_of(kept) is not tree.function_of(reader) and not (fact.name or "").startswith("self."):
             return  # names of another function mean nothing here
         whole, assignments = on_every_path(kept, reader, tree)
