@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from enum import Enum
 from functools import cache
@@ -19,7 +20,14 @@ TUPLE = ""
 @cache
 def _records() -> dict[str, type[Any]]:
     kinds = (facts.Span, facts.Role, facts.Carrier, facts.Outer, facts.Severed, facts.Drop, Finding, Replacement, Line)
-    return {kind.__name__: kind for kind in (*kinds, *facts.Fact.__subclasses__(), facts.LossEscapes)}
+    return {kind.__name__: kind for kind in (*kinds, *_below(facts.Fact))}
+
+
+def _below(kind: type[Any]) -> Iterator[type[Any]]:
+    """All classes that are derived from one."""
+    for derived in kind.__subclasses__():
+        yield derived
+        yield from _below(derived)
 
 
 @cache
