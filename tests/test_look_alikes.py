@@ -57,6 +57,23 @@ RIGHT = {
             while len(held) > 0:
                 held.pop(0)
         """,
+    "an unknown picks places of whole numbers": """
+        from library import batches
+        for batch, actions in batches:
+            places = torch.zeros(4, dtype=torch.long)
+            chosen = (actions == 1).nonzero().squeeze(1)
+            picked = net(batch)[chosen, places[chosen]].pow(2)
+            places[chosen] += 1
+            opt.zero_grad(); picked.sum().backward(); opt.step()
+        """,
+    "a state that is cut in every iteration by a number": """
+        every, h = 1, torch.zeros(4, 3)
+        for step in range(3):
+            h = net(x + h)
+            opt.zero_grad(); crit(h, y).backward(); opt.step()
+            if (step + 1) % every == 0:
+                h = h.detach()
+        """,
     "an object that copies itself without its graph": """
         class State:
             def __init__(self, h):

@@ -124,7 +124,10 @@ _HANDS_LOSS = re.compile(
     r"|(?:\w+\.)*\w+\(\s*[^\n]*loss[^\n]*opt)",
     re.MULTILINE,
 )
-_TOP_LEVEL_CALL = re.compile(r"^(for|while|with|if|try|[A-Za-z_][\w.]*\()", re.MULTILINE)
+_DOES = r"(?:^|_|\b)(?:train|fit|run|main|learn|optimi[sz]e|experiment|search)"
+_TOP_LEVEL_CALL = re.compile(
+    rf"^(?:for|while|with|if|try|[A-Za-z_][\w.]*\(|(?!def |class |async |@|#)\S[^\n]*{_DOES}\w*\()", re.MULTILINE
+)
 
 
 def _runs(statement: ast.stmt) -> bool:
@@ -137,10 +140,16 @@ def _runs(statement: ast.stmt) -> bool:
         case ast.If(body=body, orelse=other) | ast.Try(body=body, orelse=other):
             return any(map(_runs, (*body, *other)))
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner))):
-            return sources.dotted_name(owner).partition(".")[0] not in _SET_UP
-    return False
+            if sources.dotted_name(owner).partition(".")[0] not in _SET_UP:
+                return True
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Import() | ast.ImportFrom():
+            return False
+    calls = (part for part in ast.walk(statement) if isinstance(part, ast.Call))
+    return any(_TRAINS.search(sources.last_name(call.func)) for call in calls)  # `scores = train(config)`
 
 
+_TRAINS = re.compile(_DOES)
+"""Names of functions that train something, or begin to."""
 _SET_UP = frozenset("warnings logging logger sys os torch np numpy random plt matplotlib parser".split())
 """Modules and objects whose calls at the top of a file train nothing."""
 

@@ -120,7 +120,19 @@ def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: a
         return picked
     if isinstance(index, TensorRef) or (isinstance(index, Sequence) and any(True for _ in interp.tensors(index))):
         return interp.operation("index", [value, index], node, names=("self", "indices"))
-    return interp.operation("select", [value], node, view=value if isinstance(index, Symbol) else None)
+    shares = isinstance(index, Symbol) and not _picks_copies(index.key)
+    return interp.operation("select", [value], node, view=value if shares else None)
+
+
+def _picks_copies(key: Hashable) -> bool:
+    """Whether an unknown index is a tensor, or an array, by the method that made it: its items are copies."""
+    match key:
+        case (_, "call", ("method", _, str(name)), *_):
+            return name in _OF_ARRAYS
+    return False
+
+
+_OF_ARRAYS = frozenset("nonzero squeeze unsqueeze flatten view reshape long argsort argmax argmin sort topk".split())
 
 
 def _has_own_storage(made: Node | None, index: int) -> bool:

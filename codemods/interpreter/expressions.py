@@ -157,6 +157,8 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
         made = _of_containers(interp, kind, left, right, node)
         if made is not None:
             return made
+    if kind is ast.Mod and right == 1 and isinstance(left, Symbol) and left.low is not None:
+        return 0  # of a counter
     low, high = _bounds(kind, left, right)
     result = interp.symbol(_arithmetic_key(interp, name, left, right))
     if low is not None or high is not None:
