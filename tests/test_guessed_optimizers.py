@@ -89,3 +89,30 @@ for x in torch.randn(4, 5, 3):
     opt.step()
 """
     assert analyze(Program.of(text, "train.py")).facts == ()
+
+
+SCALED = """\
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = torch.optim.SGD(net.parameters(), 0.1)
+scaler = {}
+for x in torch.randn(3, 5, 3):
+    with torch.autocast("cuda"):
+        y = net(x)
+    scaler.scale(y.mean()).backward(retain_graph=True)
+    scaler.step(opt)
+    scaler.update()
+    opt.zero_grad()
+    scaler.scale(y.pow(2).mean()).backward()
+    scaler.step(opt)
+    scaler.update()
+"""
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.cuda.amp.GradScaler()", "torch.amp.GradScaler('cuda')", "torch.amp.grad_scaler.GradScaler('cpu')"]
+)
+def test_a_scaler_steps_the_optimizer_that_it_is_given(made: str) -> None:
+    found = analyze(Program.of(SCALED.format(made), "train.py")).facts
+    assert any(isinstance(fact, Overwritten) and fact.by_step for fact in found)

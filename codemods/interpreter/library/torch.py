@@ -316,7 +316,12 @@ def _of_machine(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Valu
     return interp.symbol(("new", call.name))  # whoever asks twice gets one answer
 
 
-@model("torch.multiprocessing.*", "torch.cuda.*", "torch.backends.*", "torch.distributed.*")
+_WITHOUT_TENSORS = (
+    "amp backends compiler cuda distributed futures hub monitor mps multiprocessing onnx package profiler xpu"
+)
+
+
+@model(*(f"torch.{package}.*" for package in _WITHOUT_TENSORS.split()), "torch.autocast", "torch.Generator")
 def _unknown(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
     return interp.fresh_symbol(call.name)
 
