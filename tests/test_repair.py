@@ -74,7 +74,6 @@ def assert_proved(outcome: Repair) -> None:
 
 BY_READING = (
     "detach_carried_evolving_weight_project",
-    "detach_carried_loss_levels_project",
     "detach_carried_spiking_sequential",
     "flag_optimised",
     "guard_features_closure_operator_matrix",
