@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from autofix.codemods.facts import Certainty, Fact
+from autofix.codemods.facts import Certainty, Fact, LegacyApi
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 
@@ -224,3 +224,23 @@ GRAPHLESS = {
 @pytest.mark.parametrize("way", GRAPHLESS)
 def test_a_state_of_numbers_alone_has_no_graph(way: str) -> None:
     assert not facts(STATE.format(end=GRAPHLESS[way]))
+
+
+def test_a_call_that_no_longer_works_is_certain_whatever_leads_there() -> None:
+    text = """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--quiet", type=int, default=1)
+        args = parser.parse_args()
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for x in torch.randn(3, 4, 3):
+            loss = net(x).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            if args.quiet:
+                print(".")
+            else:
+                print(loss.data[0])
+    """
+    assert [fact.kind for fact in certain(text)] == [LegacyApi.kind]

@@ -17,6 +17,9 @@ from autofix.codemods.facts import (
     Certainty,
     Doubt,
     Fact,
+    LegacyApi,
+    LegacyFunction,
+    OldKeyword,
     Overwritten,
 )
 from autofix.codemods.interpreter import calls, class_lookup, frameworks, holding, lived, prepared, supposed, switches
@@ -208,7 +211,8 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
         if _is_spent(found) or idle > limit:
             break
     for fact in switches.switched(runs, found.sources) - known if len(runs) > 1 else ():
-        if fact in found.facts:  # some are completed once all paths are known
+        # Some are completed once all paths are known.
+        if fact in found.facts and not isinstance(fact, _OF_A_CALL):
             found.doubt(fact, Doubt.SWITCH)
     return reached
 
@@ -323,13 +327,17 @@ def _function_node(source: Source, entry: str) -> ast.AST | None:
     return next((part for part in body if isinstance(part, ast.FunctionDef) and part.name == name), None)
 
 
+_OF_A_CALL = (LegacyApi, LegacyFunction, OldKeyword)
+"""Mistakes of a call in itself: whichever way leads there, it fails."""
+
+
 def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     """Add what one run has shown, and return its facts."""
     facts: set[Fact] = set()
     given = tuple(asked.answer for asked in interp.policy.asked)
     path = interp.policy.path._replace(answers=given)
     for fact in checks.facts_of(interp, found, of_script=path.entry == MODULE):
-        if interp.policy.gives_options and fact.certainty is Certainty.CERTAIN:
+        if interp.policy.gives_options and fact.certainty is Certainty.CERTAIN and not isinstance(fact, _OF_A_CALL):
             fact = fact.doubted(Doubt.SWITCH)
         facts.add(fact)
         found.facts.setdefault(fact, path)
