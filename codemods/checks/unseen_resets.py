@@ -20,24 +20,31 @@ _EMPTIES = frozenset(("detach_", "zero_", "fill_", "copy_", "clear", "pop", "pop
 
 def doubt(known: Known) -> None:
     """Make the facts likely that such a function may rule out."""
-    for fact in [one for one in known.facts if one.certainty is Certainty.CERTAIN and may_be_reset(one, known)]:
-        known.doubt(fact, Doubt.RESET)
-
-
-def may_be_reset(fact: Fact, known: Known) -> bool:
-    """Whether an executed statement hands on a function that resets what a mistake is about, and was never executed."""
-    if not isinstance(fact, StaleGraph) or fact.loop is None or not fact.inside:
-        return False
-    attributes = re.findall(r"\.(\w+)", fact.name)
-    if not attributes:
-        return False
+    carried = [(fact, attribute) for fact in known.facts if (attribute := _attribute_carried(fact))]
+    if not carried:
+        return
     unseen = [
         function
         for source in known.sources
         for function in source.nodes.of(ast.FunctionDef)
         if function.body[-1] not in known.executed
     ]
-    resetting = {function.name for function in unseen if _resets(function, attributes[-1])}
+    for fact, attribute in carried:
+        if _may_be_reset(attribute, unseen, known):
+            known.doubt(fact, Doubt.RESET)
+
+
+def _attribute_carried(fact: Fact) -> str:
+    """The attribute that certainly carries a graph from one iteration to the next; empty for other mistakes."""
+    if not isinstance(fact, StaleGraph) or fact.loop is None or not fact.inside:
+        return ""
+    attributes = re.findall(r"\.(\w+)", fact.name)
+    return attributes[-1] if attributes and fact.certainty is Certainty.CERTAIN else ""
+
+
+def _may_be_reset(attribute: str, unseen: Sequence[ast.FunctionDef], known: Known) -> bool:
+    """Whether an executed statement hands on one of the *unseen* functions, which resets the attribute."""
+    resetting = {function.name for function in unseen if _resets(function, attribute)}
     if not resetting:
         return False
     for _ in unseen:  # a function that calls one of them does, too

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from autofix.codemods.facts import Certainty, Fact, Span
@@ -29,7 +29,7 @@ class Run(NamedTuple):
     computed: Collection[Hashable]
     """Those of them that ask for numbers that a network gave: ``if torch.isfinite(loss)``."""
     facts: frozenset[Fact]
-    executed: Collection[ast.stmt]
+    executed: Set[ast.stmt]
     passes: Mapping[Span, int]
     """Number of backward passes by their places."""
 
@@ -46,7 +46,9 @@ def switched(runs: Collection[Run], sources: Collection[Source]) -> set[Fact]:
     found: set[Fact] = set()
     for fact in {fact for run in runs for fact in run.facts if fact.certainty is Certainty.CERTAIN}:
         showing = [run for run in runs if fact in run.facts]
-        others = [run for run in runs if not _has_like(run, fact) and _comes_as_far(run, fact, sources)]
+        statements = {statement_at(sources, role.span) for role in fact.roles() if role.name != "loop"}
+        # The others are those that execute all the statements that have to do with the mistake.
+        others = [run for run in runs if not _has_like(run, fact) and statements <= run.executed]
         if all(any(_is_other_way(one, other, fact) for other in others) for one in showing):
             found.add(fact)
     return found
@@ -62,12 +64,6 @@ def _is_other_way(one: Run, other: Run, fact: Fact) -> bool:
     passes = [role.span for role in fact.roles() if role.name == "failed"]
     is_as_long = all(other.passes.get(span, 0) >= one.passes.get(span, 0) for span in passes)
     return is_as_long and _differ_by_switches(one, other)
-
-
-def _comes_as_far(run: Run, fact: Fact, sources: Collection[Source]) -> bool:
-    """Whether a run executes all the statements that have to do with a mistake."""
-    spans = (role.span for role in fact.roles() if role.name != "loop")
-    return all(statement_at(sources, span) in run.executed for span in spans)
 
 
 def _differ_by_switches(one: Run, other: Run) -> bool:
