@@ -670,6 +670,63 @@ class ComputedParameter(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NoGradient(Fact):
+    """The gradient of a tensor that is no leaf is used: it is None."""
+
+    code = "AF440"
+    kind = "no gradient"
+    error = "'NoneType'"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the result of this operation is no leaf",
+        "used": "its gradient is None here",
+    }
+
+    made: Span
+    used: Span
+    kept: Span | None = field(default=None, metadata={"role": False})
+    """The expression whose value was assigned last: the call of the function that makes the operation, say."""
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.made
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` is the result of an operation: no backward leaves a gradient in `{self.name}.grad`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateRefused(NoGradient):
+    """The parameter of a module is replaced by the result of an update, which is no parameter."""
+
+    error = "cannot assign"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the new value is computed here",
+        "used": "the module takes no other tensor for its parameter",
+    }
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` is a parameter of a module, which the result of an update cannot replace"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateLost(NoGradient):
+    """An update makes a new tensor, which nobody uses, and leaves the parameter as it is."""
+
+    error = ""
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the new value is computed here",
+        "used": "the gradient of the parameter is used here",
+    }
+
+    @property
+    def message(self) -> str:
+        return f"the update gives the name `{self.name}` to a new tensor: the parameter is never changed"
+
+
+@dataclass(frozen=True, kw_only=True)
 class GraphHeld(Fact):
     """Graphs are kept alive that no backward will use: memory grows with every iteration."""
 

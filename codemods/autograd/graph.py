@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -387,6 +388,19 @@ class PartChange(NamedTuple):
     detached: bool = False
 
 
+class MissingGradient(NamedTuple):
+    """The gradient of what is no leaf, which is None."""
+
+    made: Site
+    """The operation whose result it is asked of."""
+    kept: Site | None
+    """The expression whose value was assigned last, where it came through such a statement."""
+    name: str
+    """The user's text of the tensor."""
+    statement: Site
+    """The statement that asks for it."""
+
+
 class GraphLeak(NamedTuple):
     """A tensor with a graph goes where none can."""
 
@@ -488,6 +502,14 @@ class Tape:
     """Operations that saved a tensor made in inference mode, and the place that switched it on."""
     computed: dict[tuple[Site, Site], Computed] = field(default_factory=dict)
     """Optimizers that are given a non-leaf, and the place at which this was made, with its name."""
+    ungraded: dict[ast.expr, MissingGradient] = field(default_factory=dict)
+    """Expressions whose last value was the gradient of what is no leaf."""
+    missing: dict[Site, MissingGradient] = field(default_factory=dict)
+    """Those among them of which a number was needed."""
+    refused: dict[Site, MissingGradient] = field(default_factory=dict)
+    """Updates whose results are assigned to a parameter of a module, which takes parameters only."""
+    asked: dict[Site, Leaf] = field(default_factory=dict)
+    """Statements that ask for the gradient of a leaf."""
     beside: dict[Site, Site] = field(default_factory=dict)
     """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""
     cut: list[BackwardWithoutGraph] = field(default_factory=list)
