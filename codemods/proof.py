@@ -62,6 +62,8 @@ class Keeps(StrEnum):
     """As ``PARAMETERS``; the items of a container, which were one tensor, become several, so that the losses change."""
     GATHERED = "gathered"
     """As ``PARAMETERS``; the updates of all iterations become one behind the loop, of a loss that no update had."""
+    IN_PLACE = "in place"
+    """As ``PARAMETERS``; the parameters change, where the original leaves them and goes on with new tensors."""
     LATER = "later"
     """As ``PARAMETERS``; computations may move behind a step that they came before, not the other way round."""
 

@@ -50,6 +50,8 @@ class RetainGradient(Codemod):
         part = only_part(statement)
         if statement is None or not tree.block_of(statement) or not isinstance(part, cst.Assign):
             return
+        if any(isinstance(one, cst.Attribute) and one.attr.value == "grad" for one in tree.inside(part.value)):
+            return  # an update: its result is to be trained
         pairs = pairs_of(part.targets[0].target, part.value)
         target = next((target for target, value in pairs if value is made), None)
         if isinstance(target, (cst.Name, cst.Attribute, cst.Subscript)) and len(part.targets) == 1:

@@ -64,10 +64,10 @@ class UpdateInPlace(Codemod):
                 continue
             remedy = "change the parameter itself, under no_grad"
             for patch in _in_place(statement, tree):
-                yield Candidate(patch, remedy, Keeps.PARAMETERS)
+                yield Candidate(patch, remedy, Keeps.IN_PLACE)
         if isinstance(fact, NoGradient):
             for patch in _made_anew(fact, tree):
-                yield Candidate(patch, "make the new tensor a leaf", Keeps.PARAMETERS)
+                yield Candidate(patch, "make the new tensor a leaf", Keeps.IN_PLACE)
 
 
 def _places(fact: Fact) -> Iterator[Span]:
@@ -102,7 +102,7 @@ def _in_place(statement: Statement, tree: Tree) -> Iterator[Patch]:
     edit = Edit(tree)
     for one in run:
         new = cst.FlattenSentinel(_written(one, tree))
-        edit.change(one, lambda _, new=new: new)  # type: ignore[arg-type, misc]
+        edit.change(one, lambda _, new=new: new)  # type: ignore[misc]
     yield edit.patch()
 
 
