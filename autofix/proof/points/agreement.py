@@ -125,7 +125,7 @@ def but_for_what_is_reached(before: RunRecord, after: RunRecord, same: Point) ->
 
 
 def but_for_what_is_replaced(before: RunRecord, after: RunRecord, same: Point) -> Point:
-    """*same*, or the verdict on the losses alone: the original's parameters stay as they are, and its loss is of others.
+    """*same*, or the verdict on the losses alone: the parameters of the original stay, and its loss is of new tensors.
 
     What the patched script changes in place, the original has computed as new tensors.
     """
