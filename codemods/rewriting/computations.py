@@ -129,6 +129,39 @@ def compared_with_new(
     return compared or any(targets_of(one, tree) & read for one in again)
 
 
+def compared_with_collected(kept: Statement, used: cst.BaseExpression | None, loop: Statement, tree: Tree) -> bool:
+    """As :func:`compared_with_new`, of ``olds.append(net(x))`` beside ``inputs.append(x)``, in a loop before.
+
+    The loop computes ``net(torch.stack(inputs))`` for itself, and reads ``olds`` where that is compared with it.
+    """
+    made, store = _appended(kept, tree)
+    if not isinstance(made, cst.Call) or used is None or store not in tree.paths_in(used):
+        return False
+    inputs = {tree.code(argument.value) for argument in made.args}
+    lists = {
+        other
+        for one in tree.block_of(kept)
+        for value, other in [_appended(one, tree)]
+        if value and tree.code(value) in inputs
+    }
+    return any(
+        tree.code(call.func) == tree.code(made.func)
+        and len(call.args) == len(made.args)
+        and all(tree.paths_in(argument.value) & lists for argument in call.args)
+        for call in calls_in(loop)
+    )
+
+
+def _appended(statement: Statement, tree: Tree) -> tuple[cst.BaseExpression | None, str]:
+    """``x`` and ``xs`` of ``xs.append(x)``; None for other statements."""
+    part = only_part(statement)
+    call = part.value if isinstance(part, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
+        return None, ""
+    appends = call.func.attr.value == "append"
+    return (call.args[0].value, tree.code(call.func.value)) if appends else (None, "")
+
+
 def compared_in_closure(
     kept: Statement, made: cst.BaseExpression | None, used: cst.BaseExpression | None, tree: Tree
 ) -> bool:

@@ -10,7 +10,7 @@ from autofix.codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.alternatives import on_every_path
-from autofix.codemods.rewriting.computations import is_carried_on, takes_an_item, targets_of
+from autofix.codemods.rewriting.computations import compared_with_new, is_carried_on, takes_an_item, targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import detach, only_part, with_keyword
 from autofix.codemods.rewriting.tree import Tree
@@ -205,8 +205,9 @@ class SeparateNetworks(Codemod):
         if any(relates_to_old(loop, tree) for loop in tree.loops_around(reader)):
             return  # what the updates of PPO learn from is not to change with them
         loops = [one for one in tree.loops_around(reader) if one not in list(tree.loops_around(kept))]
-        if any(is_carried_on([kept], loop, tree) for loop in loops):
-            return
+        ends = tree.expression(fact.outer.made), tree.expression(fact.outer.used)
+        if any(is_carried_on([kept], loop, tree) or compared_with_new(kept, *ends, loop, tree) for loop in loops):
+            return  # what a loop compares with its own would be that, computed anew
         if tree.function_of(kept) is not tree.function_of(reader) and not (fact.name or "").startswith("self."):
             return  # names of another function mean nothing here
         whole, assignments = on_every_path(kept, reader, tree)
