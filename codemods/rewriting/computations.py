@@ -129,27 +129,68 @@ def compared_with_new(
     return compared or any(targets_of(one, tree) & read for one in again)
 
 
-def compared_with_collected(kept: Statement, used: cst.BaseExpression | None, loop: Statement, tree: Tree) -> bool:
-    """As :func:`compared_with_new`, of ``olds.append(net(x))`` beside ``inputs.append(x)``, in a loop before.
+def gathered_beside_input(
+    made: cst.BaseExpression | None, kept: Statement, loop: Statement, tree: Tree
+) -> cst.BaseExpression | None:
+    """``net(x)`` of ``olds.append(net(x))``, beside ``inputs.append(x)``, in an earlier loop or a function called then.
 
-    The loop computes ``net(torch.stack(inputs))`` for itself, and reads ``olds`` where that is compared with it.
+    *loop* computes ``net(torch.stack(inputs))`` for itself.  None where that is not so.
     """
-    made, store = _appended(kept, tree)
-    if not isinstance(made, cst.Call) or used is None or store not in tree.paths_in(used):
-        return False
-    inputs = {tree.code(argument.value) for argument in made.args}
-    lists = {
-        other
-        for one in tree.block_of(kept)
-        for value, other in [_appended(one, tree)]
-        if value and tree.code(value) in inputs
-    }
-    return any(
+    statement = tree.statement_of(made) if made is not None else None
+    if not isinstance(made, cst.Call) or statement is None or not made.args:
+        return None
+    value, _ = _appended(statement, tree)
+    given = {tree.code(argument.value) for argument in made.args}
+    appended = (_appended(one, tree) for one in tree.block_of(statement))
+    lists = {store for one, store in appended if one is not None and tree.code(one) in given}
+    if value is None or made not in {value, *tree.inside(value)} or not lists:
+        return None
+    if tree.function_of(statement) is not tree.function_of(loop):
+        lists |= targets_of(kept, tree)
+    again = any(
         tree.code(call.func) == tree.code(made.func)
         and len(call.args) == len(made.args)
         and all(tree.paths_in(argument.value) & lists for argument in call.args)
         for call in calls_in(loop)
     )
+    return value if again else None
+
+
+def stored_beside_input(
+    made: cst.BaseExpression | None, used: cst.BaseExpression | None, loop: Statement, tree: Tree
+) -> cst.BaseExpression | None:
+    """``net(x)`` of ``data.append((x, net(x)))``, in a loop before, where *loop* compares it with a new ``net(x)``.
+
+    Each item has its input, from which the loop computes for itself what it compares the old one with, where that is
+    *used*: so that the old one is to stay as it was.  None where that is not so.
+    """
+    statement = tree.statement_of(made) if made is not None else None
+    home = next(iter(tree.loops_around(used)), None)
+    if not isinstance(made, cst.Call) or statement is None or home is None or not made.args:
+        return None
+    items = [one.target for one in (loop, *tree.statements_in(loop)) if isinstance(one, cst.For)]
+    paths = set[str]().union(*(tree.paths_in(target) for target in items))
+    again = any(
+        tree.code(call.func) == tree.code(made.func)
+        and len(call.args) == len(made.args)
+        and all(tree.paths_in(argument.value) & paths for argument in call.args)
+        for call in calls_in(home)
+    )
+    return _stored_beside(made, statement, tree) if again else None
+
+
+def _stored_beside(made: cst.Call, statement: Statement, tree: Tree) -> cst.BaseExpression | None:
+    """The element of a display, which a list gets, that is the result of a call beside all that the call is given."""
+    given = {tree.code(argument.value) for argument in made.args}
+    names = {tree.code(made), *(name for name in targets_of(statement, tree) if tree.given(statement, name) is made)}
+    for one in tree.block_of(statement):
+        display, _ = _appended(one, tree)
+        if isinstance(display, (cst.Tuple, cst.List, cst.Dict)):
+            values = {tree.code(element.value): element.value for element in display.elements}
+            found = next((value for code, value in values.items() if code in names), None)
+            if found is not None and given <= values.keys():
+                return found
+    return None
 
 
 def _appended(statement: Statement, tree: Tree) -> tuple[cst.BaseExpression | None, str]:

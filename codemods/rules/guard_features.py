@@ -15,11 +15,11 @@ from autofix.codemods.rewriting.computations import (
     built_on,
     chain,
     compared_in_closure,
-    compared_with_collected,
     compared_with_new,
     computation,
     draws_in,
     feeds_itself,
+    gathered_beside_input,
     goes_on,
     is_carried_on,
     is_guardable,
@@ -27,6 +27,7 @@ from autofix.codemods.rewriting.computations import (
     only_draws,
     parted,
     refreshing,
+    stored_beside_input,
     targets_of,
     without_data,
 )
@@ -124,6 +125,13 @@ class GuardFeatures(Codemod):
             yield from self._old_when_made(fact, tree, name)
             patch = Edit(tree).change(old, detach).patch()
             yield Candidate(patch, _as_before(tree.code(old).strip()), Keeps.RATIO)
+        made_by = tree.expression(fact.made)
+        stored = stored_beside_input(made_by, tree.expression(fact.used), loop, tree)
+        stored = stored or gathered_beside_input(made_by, kept, loop, tree)
+        if stored is not None and not of_rollout:
+            patch = Edit(tree).change(stored, detach).patch()
+            yield Candidate(patch, _as_before(tree.code(stored)), Keeps.PARAMETERS)
+            return
         if compared or places:
             yield from self._anchor(fact, places, tree, name)
         if compared and not of_rollout:
@@ -400,7 +408,6 @@ def _as_targets(fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree) 
     made, used = tree.expression(fact.outer.made), tree.expression(fact.outer.used)
     compared = fact.target or compared_with_new(kept, made, used, loop, tree)
     compared = compared or compared_in_closure(kept, made, used, tree)
-    compared = compared or compared_with_collected(kept, used, loop, tree)
     return compared, refreshing(kept, tree.statement_of(made), loop, tree)
 
 

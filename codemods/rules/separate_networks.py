@@ -222,7 +222,7 @@ class SeparateNetworks(Codemod):
         ]
         incidental = bool(fact.outer.incidental[0])  # better cut than kept for the second loss
         yield from () if incidental else plain
-        for value in _operands(made):
+        for value in sorted(_operands(made), key=lambda one: not _is_computed(one, tree)):
             name = tree.code(value)
             parts = [value] if whole is kept else [one for one in _values(*computed) if tree.code(one) == name]
 
@@ -374,6 +374,12 @@ def _is_part(code: str, name: str) -> bool:
 def _operands(call: cst.Call) -> Iterator[cst.BaseExpression]:
     """The names, attributes and items that a call's arguments are made of, outermost first."""
     return _values(*(argument.value for argument in call.args))
+
+
+def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether the function computes a value: what a loop or a caller hands it is more likely to be data."""
+    name = tree.code(value)
+    return any(tree.given(one, name) is not None for one in tree.statements_in(tree.function_of(value)))
 
 
 def _values(*nodes: cst.CSTNode) -> Iterator[cst.BaseExpression]:
