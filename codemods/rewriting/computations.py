@@ -76,17 +76,18 @@ def draws_in(run: list[Statement], tree: Tree) -> list[cst.Call]:
     own = set().union(*(targets_of(one, tree) for one in run))
     parts = [part for one in run if isinstance(part := only_part(one), cst.Assign)]
     calls = [call for part in parts for call in calls_in(part.value) if call is not part.value]
-    drawing = [call for call in calls if _draws(call, tree)]
+    drawing = [call for call in calls if draws(call, tree)]
     return [call for call in drawing if not tree.paths_in(call) & own]
 
 
 def only_draws(statement: Statement, tree: Tree) -> bool:
     """Whether a statement names random numbers that it draws: ``z = torch.randn(5, 3)``."""
     part = only_part(statement)
-    return isinstance(part, cst.Assign) and isinstance(part.value, cst.Call) and _draws(part.value, tree)
+    return isinstance(part, cst.Assign) and isinstance(part.value, cst.Call) and draws(part.value, tree)
 
 
-def _draws(call: cst.Call, tree: Tree) -> bool:
+def draws(call: cst.Call, tree: Tree) -> bool:
+    """Whether a call draws random numbers."""
     return tree.called(call) in _RANDOM and tree.is_of_torch(call.func)
 
 

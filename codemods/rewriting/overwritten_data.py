@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from autofix.codemods.facts import Overwritten, StaleGraph
-from autofix.codemods.rewriting.computations import targets_of
-from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part
+from autofix.codemods.rewriting.computations import draws, targets_of
+from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part, pairs_of
 from autofix.codemods.rewriting.tree import Tree
 
 Place = cst.Attribute | cst.Subscript
@@ -50,18 +50,65 @@ def _feeds_itself(target: Place, value: cst.BaseExpression, tree: Tree) -> bool:
 
 def _reads_something_new(base: str, value: cst.BaseExpression, kept: Statement, loop: Statement, tree: Tree) -> bool:
     """Whether a value is computed of more than its example: of what the loop sets, or the function is given."""
-    own = set[str]().union(*(targets_of(one, tree) for one in tree.statements_in(loop)))
-    own |= tree.paths_in(loop.target) if isinstance(loop, cst.For) else set()
-    function = tree.function_of(kept)
-    if isinstance(function, cst.FunctionDef):
-        own |= {one.name.value for one in function.params.params} - {"self"}
-        own |= set[str]().union(*(targets_of(one, tree) for one in tree.statements_in(function)))
-    return any(one.value in own - {base} for one in tree.names_in(value))
+    home = tree.function_of(kept)
+    set_by = list(tree.statements_in(loop)) if tree.function_of(loop) is home else []
+    new = set[str]().union(*(tree.paths_in(one.target) for one in (loop, *set_by) if isinstance(one, cst.For)))
+    if isinstance(home, cst.FunctionDef):
+        new |= {one.name.value for one in home.params.params} - {"self"}
+        set_by = list(tree.statements_in(home))
+    known, pending = {base}, [value]
+    while pending:
+        part = pending.pop()
+        names = {one.value for one in tree.names_in(part)} - known
+        if names & new or any(draws(call, tree) for call in calls_in(part)):
+            return True
+        known |= names
+        for statement in set_by:
+            for name in names & targets_of(statement, tree):
+                given = tree.given(statement, name)
+                if given is None:
+                    return True
+                pending.append(given)
+    return False
 
 
 def _begins_empty(key: str, tree: Tree) -> bool:
     """Whether something of this name is made of zeros, or of nothing, as a state is."""
-    return any(_is_empty(value, tree) for module in tree.modules() for value in _beginnings(key, module, tree))
+    return any(
+        _is_empty(source, tree)
+        for module in tree.modules()
+        for value in _beginnings(key, module, tree)
+        for source in _sources(value, tree)
+    )
+
+
+def _sources(value: cst.BaseExpression, tree: Tree, depth: int = 3) -> Iterator[cst.BaseExpression]:
+    """A value, or, where it is a name, what that was given in its function, or by the callers of this."""
+    if not isinstance(value, cst.Name) or not depth:
+        yield value
+        return
+    function = tree.function_of(value)
+    for statement in tree.statements_in(function):
+        given = tree.given(statement, value.value)
+        if given is not None:
+            yield from _sources(given, tree, depth - 1)
+    if isinstance(function, cst.FunctionDef):
+        name = function.name.value
+        for call in _calls_of(function, tree) if name == "__init__" else ():
+            positions = [one.name.value for one in function.params.params][1:]
+            for at, one in enumerate(call.args):
+                position = positions[at] if at < len(positions) else ""
+                if (one.keyword.value if one.keyword is not None else position) == value.value:
+                    yield from _sources(one.value, tree, depth - 1)
+        for given in tree.given_to(function, value.value) if name != "__init__" else ():
+            yield from _sources(given, tree, depth - 1)
+
+
+def _calls_of(function: cst.FunctionDef, tree: Tree) -> Iterator[cst.Call]:
+    """The calls of the class whose constructor a function is."""
+    home = tree.class_of(function)
+    for module in tree.modules() if home is not None else ():
+        yield from (call for call in tree.every(cst.Call, module) if home and tree.called(call) == home.name.value)
 
 
 def _beginnings(key: str, module: cst.Module, tree: Tree) -> Iterator[cst.BaseExpression]:
@@ -77,10 +124,9 @@ def _beginnings(key: str, module: cst.Module, tree: Tree) -> Iterator[cst.BaseEx
     for statement in tree.statements_in(module):
         part = only_part(statement)
         for one in part.targets if isinstance(part, cst.Assign) else ():
-            place = one.target
-            if isinstance(part, cst.Assign) and isinstance(place, (cst.Attribute, cst.Subscript)):
-                if key_of(place, tree) == key:
-                    yield part.value
+            for place, value in pairs_of(one.target, part.value) if isinstance(part, cst.Assign) else ():
+                if isinstance(place, (cst.Attribute, cst.Subscript)) and key_of(place, tree) == key:
+                    yield value
 
 
 def _is_empty(value: cst.BaseExpression, tree: Tree) -> bool:
