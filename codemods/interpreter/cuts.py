@@ -88,6 +88,13 @@ def dropped(interp: Interpreter, values: Iterable[Value], node: ast.expr, how: s
     return _joined(earlier, mine, sums=not nodes or how.startswith("tensor"))
 
 
+def joined(interp: Interpreter, values: Iterable[Value], node: ast.expr | ast.stmt) -> Detachment | None:
+    """The lost graph of a tensor into which *values* were written, itself among them; None where it may have one."""
+    cell = TensorImpl()
+    without_graph(interp, cell, "copy", values, (), node)  # type: ignore[arg-type]
+    return None if cell.vague else cell.detachment
+
+
 def whole_numbers(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> TensorRef:
     """Whole numbers, or truth values, that were computed from *values*: they have no graph."""
     made = interp.data()
@@ -152,7 +159,7 @@ def without_graph(
         frozen += [leaf for part in parts if (leaf := _frozen(part)) is not None]
         if frozen:
             last = Detachment((DetachSite(interp.site(node), "frozen", (), leaves=tuple(frozen)),))
-        cell.vague = any(_is_vague(part) for part in parts)
+        cell.vague = any(is_vague(part) for part in parts)
         if frozen and any(isinstance(part, TensorRef) and part.cell.handed for part in parts):
             cell.vague = True  # the parameters have no graph; their input may
     if earlier or last is not None:
@@ -255,7 +262,7 @@ def is_unflagged(cell: TensorImpl) -> bool:
     return cell.detachment is not None and cell.detachment.cuts[0].how == "unflagged"
 
 
-def _is_vague(value: Value) -> bool:
+def is_vague(value: Value) -> bool:
     """Whether a value without a known graph may have one that was not seen."""
     if isinstance(value, TensorRef):
         return value.cell.vague and value.cell.node is None
@@ -297,7 +304,7 @@ def carry(interp: Interpreter, result: Value, values: Iterable[Value], node: ast
         result.detachment = dropped(interp, values, node, how)
         return result
     parts = _parts(values)
-    if all(part for part in parts if lost_by(part) is not None or not _is_vague(part)):
+    if all(part for part in parts if lost_by(part) is not None or not is_vague(part)):
         result.detachment = _joined(
             [detachment for part in parts if (detachment := lost_by(part)) is not None], None, sums=True
         )

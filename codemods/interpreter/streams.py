@@ -228,7 +228,10 @@ def _unknown(interp: Interpreter, value: Value) -> Stream:
         )
 
     def item(at: int) -> Value:
-        return interp.symbol(("item", interp.key(value), serial, at))
+        made = interp.symbol(("item", interp.key(value), serial, at))
+        if isinstance(value, Symbol):
+            made.detachment = made.detachment or value.detachment
+        return made
 
     loader = datasets.served(interp, value)
     if loader is not None:
