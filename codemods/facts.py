@@ -638,6 +638,31 @@ class PartBeside(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class InputUnused(PartBeside):
+    """A gradient is requested for a parameter that plays no part in the loss."""
+
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the loss is not computed with this",
+        "cut": "detached from the loss here",
+        "failed": "its gradient is requested here",
+    }
+
+    cut: Span | None = None
+    own: bool = False
+    """Whether it is a tensor by itself, and no parameter of a module."""
+
+    @property
+    def cause(self) -> Span:
+        return self.cut or self.failed
+
+    @property
+    def message(self) -> str:
+        if self.cut is not None:
+            return f"`{self.name}` is detached from the loss, of which its gradient is requested"
+        return f"a gradient is requested for `{self.name}`, which the loss is not computed with"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComputedParameter(Fact):
     """An optimizer is given the result of an operation, not a leaf."""
 

@@ -388,6 +388,19 @@ class PartChange(NamedTuple):
     detached: bool = False
 
 
+class UnusedInput(NamedTuple):
+    """A parameter of which a gradient is asked, and that the loss was not computed with."""
+
+    cut: Site | None
+    """The place at which it was detached from the loss."""
+    chosen: bool
+    """Whether the path went through conditions that are not known: another may use it."""
+    own: bool
+    """Whether it is a tensor by itself, and no parameter of a module."""
+    name: str
+    """Its name, where it has one of its own."""
+
+
 class MissingGradient(NamedTuple):
     """The gradient of what is no leaf, which is None."""
 
@@ -512,6 +525,8 @@ class Tape:
     """Statements that ask for the gradient of a leaf."""
     beside: dict[Site, Site] = field(default_factory=dict)
     """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""
+    unused: dict[tuple[Site, Site], UnusedInput] = field(default_factory=dict)
+    """Calls of ``autograd.grad`` for parameters that the loss is not computed with, and where these were made."""
     cut: list[BackwardWithoutGraph] = field(default_factory=list)
     """Passes without a graph of which it is known where the graph was lost."""
     partial: list[BackwardWithoutGraph] = field(default_factory=list)

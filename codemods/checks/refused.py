@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from autofix.codemods.facts import (
     Certainty,
     ComputedParameter,
+    Doubt,
     Fact,
     InferenceSaved,
+    InputUnused,
     LeafChanged,
     LegacyApi,
     LegacyFunction,
@@ -61,6 +63,15 @@ def calls(interp: Interpreter) -> Iterator[Fact]:
         yield ComputedParameter(made=made.span, owner=site.span, name=name, on_gpu=on_gpu)
     for site, made in tape.beside.items():
         yield PartBeside(made=made.span, failed=site.span, name=made.source.text_of(made.node))
+    for (site, made), unused in tape.unused.items():
+        found = InputUnused(
+            made=made.span,
+            failed=site.span,
+            cut=unused.cut.span if unused.cut is not None else None,
+            own=unused.own,
+            name=unused.name or made.source.text_of(made.node),
+        )
+        yield found.doubted(Doubt.SWITCH) if unused.chosen else found
     for site, missing in tape.missing.items():
         kept = missing.kept.span if missing.kept is not None else None
         yield NoGradient(made=missing.made.span, used=site.span, kept=kept, name=missing.name)

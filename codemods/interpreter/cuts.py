@@ -13,7 +13,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.autograd.graph import BackwardWithoutGraph, Detachment, DetachSite, Leaf, Node, Operand, Saved
+from autofix.codemods.autograd.graph import (
+    BackwardWithoutGraph,
+    Detachment,
+    DetachSite,
+    Leaf,
+    Node,
+    Operand,
+    Saved,
+    UnusedInput,
+)
 from autofix.codemods.facts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter.values import (
     Instance,
@@ -428,17 +437,43 @@ def copied(interp: Interpreter, roots: list[Operand], node: ast.expr) -> bool:
 
 
 def part_beside(interp: Interpreter, roots: Iterable[Value], wanted: Value, node: ast.expr) -> None:
-    """A gradient for *wanted* is asked of *roots*: a part of what they were computed from is not what they were."""
+    """A gradient for *wanted* is asked of *roots*: a part of what they were computed from is not what they were.
+
+    Nor is a parameter that plays no part in them, or that was detached on all its ways.
+    """
     tops = [part.cell.node for part in _parts(roots) if isinstance(part, TensorRef) and part.cell.node is not None]
     known = nodes_under(tops)
     if not tops or any(one.opaque or one.doubtful for one in known.values()):
         return
+    used = {one.leaf for one in known.values() if one.leaf is not None}
+    used |= {one.within[0] for one in used if one.within is not None}  # tied weights
     for part in _parts([wanted]):
+        if isinstance(part, TensorRef) and _is_certain_leaf(part) and part.cell.leaf not in used:
+            _note_unused(interp, part, known.values(), node)
         made = part.cell.node if isinstance(part, TensorRef) and not part.guessed else None
         if made is None or made.operation != "select" or id(made) in known:
             continue
         if any(id(operand.node) in known for operand in made.operands):
             interp.tape.beside.setdefault(interp.site(node), made.site)
+
+
+def _is_certain_leaf(tensor: TensorRef) -> bool:
+    """Whether a tensor certainly is a parameter that requires grad."""
+    leaf = tensor.cell.leaf
+    unsure = leaf is None or leaf.frozen or leaf.doubtful or leaf.supposed or any(leaf.parts.values())
+    return tensor.cell.is_leaf and not (unsure or tensor.guessed or tensor.cell.frozen or tensor.cell.mixed)
+
+
+def _note_unused(interp: Interpreter, tensor: TensorRef, known: Iterable[Node], node: ast.expr) -> None:
+    leaf = tensor.cell.leaf
+    if leaf is None or leaf.node is None or interp.exceptions.awaited:
+        return
+    detached = [cut for one in known for cut in one.constants if leaf in leaves_under(cut.nodes)]
+    cut = detached[0].site if detached else None
+    named = next((kept.name for kept in reversed(tensor.provenance) if kept.name), "")
+    own = leaf.name.startswith("tensor:")
+    found = UnusedInput(cut, bool(interp.policy.asked), own, named if not tensor.cell.part else "")
+    interp.tape.unused.setdefault((interp.site(node), leaf.node.site), found)
 
 
 def nodes_under(tops: Iterable[Node]) -> dict[int, Node]:
