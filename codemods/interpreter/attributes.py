@@ -361,6 +361,8 @@ def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) 
     with errors.by_itself(interp):
         given = interp.call(Bound(found, value), [name], {}, node)
     raised, interp.exceptions.raised = interp.exceptions.raised, False
+    if isinstance(given, Method) and isinstance(given.receiver, Optimizer) and given.name in optimizers.METHODS:
+        return given
     return MISSING if raised or isinstance(given, (Symbol, Method, Name)) else given
 
 

@@ -123,8 +123,8 @@ def _beginnings(key: str, module: cst.Module, tree: Tree) -> Iterator[cst.BaseEx
             yield argument.value
     for statement in tree.statements_in(module):
         part = only_part(statement)
-        for one in part.targets if isinstance(part, cst.Assign) else ():
-            for place, value in pairs_of(one.target, part.value) if isinstance(part, cst.Assign) else ():
+        for target in part.targets if isinstance(part, cst.Assign) else ():
+            for place, value in pairs_of(target.target, part.value) if isinstance(part, cst.Assign) else ():
                 if isinstance(place, (cst.Attribute, cst.Subscript)) and key_of(place, tree) == key:
                     yield value
 

@@ -152,7 +152,8 @@ class GuardFeatures(Codemod):
             maker = tree.function_of(kept)
             if len(block) > 1 and isinstance(maker, cst.FunctionDef) and maker.name.value != "__init__":
                 yield from self._again(fact, kept, tree, name, instead=True)
-            yield from self._move([made], loop, tree, name)
+            if not isinstance(only_part(made), cst.Expr):  # `prune.l1_unstructured(layer, "weight", 0.3)`, done again
+                yield from self._move([made], loop, tree, name)
         yield from self._again(fact, kept, tree, name)
         yield from self._as_it_was(fact, tree)
         yield from self._collected(fact, tree)
