@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from autofix.codemods.facts import (
     Certainty,
     ComputedParameter,
+    Doubt,
     Fact,
     InferenceSaved,
+    InputUnused,
     LeafChanged,
     LegacyApi,
     LegacyFunction,
+    NoGradient,
     OutGiven,
     PartBeside,
     PartChanged,
+    UpdateRefused,
     ViewDetached,
     WatchedChanged,
 )
@@ -59,6 +63,20 @@ def calls(interp: Interpreter) -> Iterator[Fact]:
         yield ComputedParameter(made=made.span, owner=site.span, name=name, on_gpu=on_gpu)
     for site, made in tape.beside.items():
         yield PartBeside(made=made.span, failed=site.span, name=made.source.text_of(made.node))
+    for (site, made), unused in tape.unused.items():
+        found = InputUnused(
+            made=made.span,
+            failed=site.span,
+            cut=unused.cut.span if unused.cut is not None else None,
+            own=unused.own,
+            name=unused.name or made.source.text_of(made.node),
+        )
+        yield found.doubted(Doubt.SWITCH) if unused.chosen else found
+    for site, missing in tape.missing.items():
+        kept = missing.kept.span if missing.kept is not None else None
+        yield NoGradient(made=missing.made.span, used=site.span, kept=kept, name=missing.name)
+    for site, refused in tape.refused.items():
+        yield UpdateRefused(made=site.span, used=refused.statement.span, name=refused.name)
     for site, guard in tape.inference.items():
         yield InferenceSaved(guard=guard.span, used=site.span)
     for (name, _), site in interp.log.legacy.items():

@@ -15,6 +15,7 @@ from autofix.codemods.interpreter import (
     distributions,
     errors,
     escapes,
+    gradients,
     holding,
     module_tree,
     optimizers,
@@ -222,6 +223,8 @@ def _of_function(interp: Interpreter, value: Function | Bound | Method, name: st
 
 def _of_none(interp: Interpreter, value: None, name: str, node: ast.expr) -> Value:
     interp.crash(f"None has no attribute {name!r}", "AttributeError")
+    if isinstance(node, ast.Attribute):
+        gradients.needed(interp, node.value)
     asked = node.value if isinstance(node, ast.Attribute) else None
     if isinstance(asked, ast.Attribute) and asked.attr == "grad":
         interp.exceptions.exited = True  # no gradient is left in a result, so that nothing after this is reached
@@ -358,6 +361,8 @@ def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) 
     with errors.by_itself(interp):
         given = interp.call(Bound(found, value), [name], {}, node)
     raised, interp.exceptions.raised = interp.exceptions.raised, False
+    if isinstance(given, Method) and isinstance(given.receiver, Optimizer) and given.name in optimizers.METHODS:
+        return given
     return MISSING if raised or isinstance(given, (Symbol, Method, Name)) else given
 
 
@@ -431,7 +436,9 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
     if name in ("grad", "_grad"):
         if value.cell.leaf is not None:
             value.cell.leaf.asked = True
+            interp.tape.asked[interp.statement] = value.cell.leaf
         elif _has_no_gradient(interp, value):
+            gradients.note_missing(interp, value, node)
             return None
         return interp.symbol(("grad", interp.identity(value.cell.leaf or value.cell)))
     if name in _SHAPES:
@@ -648,12 +655,16 @@ def set_plainly(
             former = receiver.names.get(name)
             if former is not None and former.value is not value:
                 holding.given_up(interp, former.value)
+                if interp.statement in interp.tape.asked and class_lookup.is_module(receiver):
+                    gradients.note_refused(interp, former.value, value, expression, target)
             receiver.names[name] = slot
             receiver.whole, receiver.kept = False, ()
             _put_in_place(interp, class_lookup.base_module(receiver), name, value, target)
         case TorchModule():
             if receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
                 interp.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")
+                if interp.statement in interp.tape.asked and name in receiver.children:
+                    gradients.note_refused(interp, receiver.children[name].value, value, expression, target)
             if name == "inplace":
                 receiver.options[name] = value
                 receiver.site = interp.site(target)

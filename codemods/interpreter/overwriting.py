@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import operand_names
 from autofix.codemods.autograd.graph import Node, StoreEvent
-from autofix.codemods.interpreter import holding
+from autofix.codemods.interpreter import cuts, holding
 from autofix.codemods.interpreter.values import (
     PartWritten,
     Symbol,
@@ -48,7 +48,7 @@ def write_into(
     for owner in (cell, cell.base):
         if owner is None:
             continue
-        if owner.node is None and any(isinstance(value, Symbol) for value in values):
+        if owner.node is None and any(isinstance(value, Symbol) and cuts.is_vague(value) for value in values):
             owner.mixed = True
         operands = [TensorRef(owner, tensor.provenance if owner is cell else owner.written), *values]
         if interp.operands(*operands) and not _is_kept_from_graphs(owner):
@@ -63,6 +63,8 @@ def write_into(
                     interp.kept(TensorRef(owner), place, expression, owner) if root or expression else None,
                     owner,
                 )
+        elif owner.node is None and not (owner.mixed or owner.vague or owner.unsure):
+            owner.detachment = cuts.joined(interp, operands, node) or owner.detachment
 
 
 def _written_place(interp: Interpreter, node: ast.expr | ast.stmt) -> str:
@@ -99,6 +101,8 @@ def in_place(
         result = interp.operation(name, [tensor, *args], node, names=names, inplace=True)  # type: ignore[arg-type]
     interp.change(tensor, node, origin, args)
     if result is None or result.cell.node is None:
+        if result is not None and cell.node is None and cell.base is None:  # `total += loss.item()`
+            cell.detachment, cell.vague = result.cell.detachment, cell.vague or result.cell.vague
         return
     made = result.cell.node
     version = cell.storage.version

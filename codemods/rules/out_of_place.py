@@ -101,6 +101,7 @@ class OutOfPlace(Codemod):
             return
         if isinstance(fact, PartChanged):
             if fact.base:  # a new tensor would leave the views as they were, and they were to change with their base
+                yield from _rows_of_a_clone(tree.expression(fact.changed), tree)
                 return
             yield from _told_otherwise(fact.constructed, tree)
             if not _is_a_row(fact, tree):
@@ -145,6 +146,21 @@ class OutOfPlace(Codemod):
             if isinstance(operand, cst.Name) and operand.value != "self" and not tree.is_imported(operand):
                 yield _with_clones([operand], operand.value, tree)
         yield from _cloned_when_made(fact, tree)
+
+
+def _rows_of_a_clone(changed: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
+    """``for i, row in enumerate(h.clone()): h[i] = 2 * row``: each row is changed when it has been read."""
+    loop = next(iter(tree.loops_around(changed)), None)
+    if not isinstance(changed, cst.Subscript) or not isinstance(loop, cst.For) or len(changed.slice) != 1:
+        return
+    match loop.iter, loop.target, changed.slice[0].slice:
+        case (
+            cst.Call(func=cst.Name("enumerate"), args=[one]),
+            cst.Tuple(elements=[cst.Element(cst.Name(number)), cst.Element(cst.Name())]),
+            cst.Index(cst.Name(at)),
+        ) if number == at and tree.code(one.value) == tree.code(changed.value):
+            patch = Edit(tree).change(one.value, lambda node: method_call(node, "clone")).patch()
+            yield Candidate(patch, f"go through the rows of a copy of `{tree.code(changed.value)}`", Keeps.PARAMETERS)
 
 
 def _of_a_constant(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
