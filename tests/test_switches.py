@@ -140,6 +140,62 @@ def test_a_state_that_is_cut_in_some_iterations_is_a_certain_mistake(end: str) -
     assert certain(STATE.format(end=end))
 
 
+COUNTED = """\
+cell = nn.GRUCell(3, 4)
+opt = torch.optim.SGD(cell.parameters(), 0.1)
+h = torch.zeros(2, 4)
+{begin}
+{loop}
+    x = torch.randn(2, 3)
+    h = cell(x, h)
+    opt.zero_grad()
+    h.pow(2).mean().backward()
+    opt.step()
+    {end}
+"""
+AS_OFTEN_AS_THE_LOOP_RUNS = {
+    "a bound that is not reached": ("", "for i, row in enumerate(torch.randn(6, 2)):", "if i < 99: h = h.detach()"),
+    "by hand": ("i = 0", "for row in torch.randn(6, 2):", "i += 1\n    if i != 6: h = h.detach()"),
+    "an unknown bound": ("n = int(sys.argv[1])", "for i in range(n):", "if i + 2 < n + 1: h = h.detach()"),
+    "down to nothing": ("n = 6", "while n:", "n -= 1\n    if n: h = h.detach()"),
+    "backwards": ("", "for i in reversed(range(6)):", "h = h.detach() if i else h"),
+    "backwards, to one": ("", "for i in range(6, 0, -1):", "if i > 1: h = h.detach()"),
+    "two at once": ("", "for row, i in zip(torch.randn(6, 2), range(6)):", "if i < 5: h = h.detach()"),
+    "among numbers": ("", "for i, row in enumerate(torch.randn(6, 2)):", "if i in range(99): h = h.detach()"),
+    "a schedule": (
+        "cuts = {k: True for k in range(6)}",
+        "for i, row in enumerate(torch.randn(6, 2)):",
+        "if cuts.get(i): h = h.detach()",
+    ),
+    "flags": (
+        "cuts = {0: True, 1: True, 2: True, 3: True}",
+        "for i, row in enumerate(torch.randn(4, 2)):",
+        "if cuts[i]: h = h.detach()",
+    ),
+}
+IN_SOME_ITERATIONS = {
+    "at first": ("", "for i in range(1000):", "if i < 50: h = h.detach()"),
+    "at last": ("", "for i in range(1000):", "if i > 50: h = h.detach()"),
+    "once": ("", "for i, row in enumerate(torch.randn(6, 2)):", "if i == 3: h = h.detach()"),
+    "by hand, from then on": ("i = 0", "for row in torch.randn(6, 2):", "i += 1\n    if i > 3: h = h.detach()"),
+    "down to a number": ("", "for i in range(6, 0, -1):", "if i > 3: h = h.detach()"),
+    "in a loop by hand": ("i = 0", "while i < 1000:", "i += 1\n    if i < 50: h = h.detach()"),
+    "with an end": ("", "for i, row in enumerate(torch.randn(6, 2)):", "if i > 50: break"),
+}
+
+
+@pytest.mark.parametrize("case", AS_OFTEN_AS_THE_LOOP_RUNS)
+def test_a_number_that_no_iteration_may_have_is_no_certain_mistake(case: str) -> None:
+    begin, loop, end = AS_OFTEN_AS_THE_LOOP_RUNS[case]
+    assert not certain(COUNTED.format(begin=begin, loop=loop, end=end))
+
+
+@pytest.mark.parametrize("case", IN_SOME_ITERATIONS)
+def test_a_number_that_some_iteration_has_is_a_certain_mistake(case: str) -> None:
+    begin, loop, end = IN_SOME_ITERATIONS[case]
+    assert certain(COUNTED.format(begin=begin, loop=loop, end=end))
+
+
 def test_an_end_of_an_episode_cuts_in_some_iterations() -> None:
     text = """
         import gymnasium

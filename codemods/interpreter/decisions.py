@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Hashable
 from contextlib import suppress
@@ -96,6 +97,8 @@ class Decisions(Interpreter):
             _, base, offset, modulus = key
             nought = ("residue", base, modulus, -offset % modulus)
             return not self.policy.decide(nought, not likely, optional=optional, prefer_false=True)
+        if value.low is not None or value.high is not None:
+            self.sure_answers[key] = {not answer for answer in counters.sure_answers(ast.Eq, value, 0)}
         denies = False
         if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
             denies, key, likely = True, key[1], not likely

@@ -318,9 +318,17 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
     if of_lists:
         value.items[key] = Binding(Sequence("list"))  # one of them, whichever
         return value.items[key].value
+    if isinstance(key, tuple) and (flag := _only_flag(value)) is not None:
+        return flag
     if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
         interp.crash(f"KeyError: {key!r}", "KeyError")
     return interp.symbol(("item", interp.identity(value), key))
+
+
+def _only_flag(value: Mapping) -> bool | None:
+    """The truth value that a mapping holds under all of its keys; None for any other mapping."""
+    held = {slot.value if isinstance(slot.value, bool) else None for slot in value.items.values()}
+    return held.pop() if len(held) == 1 else None
 
 
 def _named_parameter(interp: Interpreter, value: Mapping, index: Value, node: ast.expr) -> Value | None:

@@ -57,8 +57,11 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
             interp.assign(node.target, element, None)
             signal = interp.run(node.body)
         if signal in ("break", "return", "raise"):
+            interp.log.ended.add(interp.site(node).span)
             break
     else:
+        if items.cut and plan.cut:
+            interp.log.left_off.add(interp.site(node).span)
         signal = interp.run(node.orelse)
     numbers.close()
     if isinstance(iterated, Generator) and isinstance(node.iter, ast.Call):
@@ -273,10 +276,9 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
             if holds is False:
                 break
             signal = interp.run(node.body)
-        if signal == "break":
-            return ""
-        if signal in ("return", "raise"):
-            return signal
+        if signal in ("break", "return", "raise"):
+            interp.log.ended.add(interp.site(node).span)
+            return "" if signal == "break" else signal
         number += 1
         if number == 1:
             through = _taken_one_by_one(interp.unrolling.streams[asked:])
@@ -293,6 +295,8 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
         if number >= planned + plan.further():
             if counter is not None and plan.cut:
                 counter.finish()
+            if plan.cut:
+                interp.log.left_off.add(interp.site(node).span)
             _drain(interp, node)
             break
     return interp.run(node.orelse)

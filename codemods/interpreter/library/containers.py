@@ -226,7 +226,10 @@ def _get(interp: Interpreter, call: Call, receiver: Mapping, key: Value, default
         receiver.items[place] = interp.slot(default, name, expression)
         return default
     open_question = receiver.more or (isinstance(place, tuple) and bool(receiver.items))
-    return interp.symbol(("get", interp.identity(receiver), place)) if open_question else default
+    if not open_question:
+        return default
+    of_constants = all(is_constant(slot.value) and slot.value is not None for slot in receiver.items.values())
+    return interp.symbol(("constant" if of_constants else "get", interp.identity(receiver), place))
 
 
 @of_mapping("update")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from autofix.codemods.facts import Span
 from autofix.codemods.source.sources import Site
 
 
@@ -12,6 +13,10 @@ class Log:
 
     def __init__(self) -> None:
         self.executed: set[ast.stmt] = set()
+        self.left_off: set[Span] = set()
+        """Loops of which the first iterations were run, and nothing ended them."""
+        self.ended: set[Span] = set()
+        """Loops that a ``break``, a ``return`` or an error ended."""
         self.called: set[ast.AST] = set()
         self.crashes: set[tuple[int, str]] = set()
         """Errors that the program certainly meets, with their lines: a method of None, an undefined name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter.policy import BranchPolicy, is_short, varies
@@ -34,6 +34,8 @@ class Symbols(Environment):
         """The keys of the conditions whether imported names are there, by their paths."""
         self.computed: set[Hashable] = set()
         """The keys of conditions that ask for numbers that were taken out of a graph."""
+        self.sure_answers: dict[Hashable, Collection[bool]] = {}
+        """The answers to conditions on counters, by their keys, to which a loop that goes on certainly comes."""
         self.served: dict[Hashable, Served] = {}
         """Datasets and loaders whose items have a graph, by the keys of their values."""
         self.named: dict[Hashable, Value] = {}
