@@ -196,6 +196,109 @@ def test_a_number_that_some_iteration_has_is_a_certain_mistake(case: str) -> Non
     assert certain(COUNTED.format(begin=begin, loop=loop, end=end))
 
 
+OVERRIDDEN = {
+    "update": ("CFG = {'cut': False}\nCFG.update(yaml.safe_load(open('a.yml')))", "CFG['cut']"),
+    "display": ("CFG = {'cut': False, **yaml.safe_load(open('a.yml'))}", "CFG['cut']"),
+    "items": ("CFG = {'cut': False}\nfor k, v in yaml.safe_load(open('a.yml')).items():\n    CFG[k] = v", "CFG['cut']"),
+    "attributes": (
+        "class Cfg:\n    cut = False\n"
+        "for k, v in yaml.safe_load(open('a.yml')).items():\n    setattr(Cfg, k, v)\nCFG = Cfg()",
+        "CFG.cut",
+    ),
+    "known attributes": (
+        "class Cfg:\n    cut = False\nCFG = Cfg()\n"
+        "for k, v in yaml.safe_load(open('a.yml')).items():\n    if hasattr(CFG, k):\n        setattr(CFG, k, v)",
+        "CFG.cut",
+    ),
+    "table of attributes": (
+        "class Cfg:\n    def __init__(self, read):\n        self.cut = False\n        self.__dict__.update(read)\n"
+        "CFG = Cfg(yaml.safe_load(open('a.yml')))",
+        "CFG.cut",
+    ),
+    "fields": (
+        "@dataclasses.dataclass\nclass Cfg:\n    cut: bool = False\nCFG = Cfg(**yaml.safe_load(open('a.yml')))",
+        "CFG.cut",
+    ),
+    "namespace": ("CFG = types.SimpleNamespace(**yaml.safe_load(open('a.yml')))", "getattr(CFG, 'cut', False)"),
+    "defaults of a parser": (
+        "p = argparse.ArgumentParser()\np.add_argument('--cut', action='store_true')\n"
+        "p.set_defaults(**yaml.safe_load(open('a.yml')))\nCFG = p.parse_args([])",
+        "CFG.cut",
+    ),
+    "parsed arguments": (
+        "p = argparse.ArgumentParser()\np.add_argument('--cut', action='store_true')\nCFG = p.parse_args([])\n"
+        "vars(CFG).update(yaml.safe_load(open('a.yml')))",
+        "CFG.cut",
+    ),
+    "read again and again": ("CFG = configparser.ConfigParser()\nCFG.read('a.ini')", "CFG.getboolean('a', 'cut')"),
+    "period": ("CFG = yaml.safe_load(open('a.yml'))", "step % CFG['cut'] == 0"),
+}
+BEFORE = "import dataclasses, types, yaml\n{given}\n"
+
+
+@pytest.mark.parametrize("case", OVERRIDDEN)
+def test_a_configuration_that_is_read_over_its_defaults_is_a_switch(case: str) -> None:
+    given, flag = OVERRIDDEN[case]
+    begin = BEFORE.format(given=given)
+    assert not certain(begin + STATE.format(end=f"if {flag}: h = h.detach()"))
+    assert certain(begin + STATE.format(end=f"if {flag}: print(step)"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "g = p.add_mutually_exclusive_group()\ng.add_argument('--full', dest='cut', action='store_false')\n"
+        "g.add_argument('--cut', dest='cut', action='store_true')\np.set_defaults(cut=True)\nargs = p.parse_args([])",
+        "p.add_argument('--cut', type=int, default=0)\nargs = p.parse_args([], argparse.Namespace(cut=1))",
+    ],
+)
+def test_a_parser_gives_what_was_set_for_it(given: str) -> None:
+    begin = f"p = argparse.ArgumentParser()\n{given}\n"
+    assert not facts(begin + STATE.format(end="if args.cut: h = h.detach()"))
+    assert certain(begin + STATE.format(end="if not args.cut: h = h.detach()"))
+
+
+ANEW = """\
+import argparse
+from torch.utils.data import DataLoader, TensorDataset
+p = argparse.ArgumentParser()
+p.add_argument("--updates", type=int, default={default})
+args = p.parse_args()
+X = torch.randn(8, 3)
+data = TensorDataset(X)
+enc, head = nn.Linear(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], 0.1)
+for epoch in range(2):
+    f = enc(X).tanh()
+    for turn in {turns}:
+        opt.zero_grad()
+        head(f).pow(2).mean().backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "default"),
+    [
+        ("range(args.updates)", 1),
+        ("range(1, args.updates + 1)", 1),
+        ("range(int(os.getenv('UPDATES', '1')))", 5),
+        ("DataLoader(data, batch_size=len(data))", 5),
+        ("DataLoader(TensorDataset(X), X.shape[0])", 5),
+    ],
+)
+def test_a_loop_that_runs_once_needs_no_second_graph(turns: str, default: int) -> None:
+    assert not certain(ANEW.format(turns=turns, default=default))
+
+
+@pytest.mark.parametrize(
+    "turns",
+    ["range(args.updates)", "range(int(os.getenv('UPDATES', '5')))", "DataLoader(data, batch_size=4)"],
+)
+def test_a_loop_that_runs_several_times_needs_one(turns: str) -> None:
+    assert certain(ANEW.format(turns=turns, default=5))
+
+
 def test_an_end_of_an_episode_cuts_in_some_iterations() -> None:
     text = """
         import gymnasium

@@ -25,6 +25,7 @@ from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.values import (
     NOTHING,
     Applied,
+    Attributes,
     Binding,
     Bound,
     Class,
@@ -197,7 +198,8 @@ def _table(interp: Interpreter, value: Symbol, node: ast.expr) -> Value:
     if value.key not in interp.options:
         return interp.fresh_symbol("vars")
     names = dict.fromkeys(interp.options[value.key])
-    return Mapping({name: Binding(plain(interp, get(interp, value, name, node))) for name in names}, more=True)
+    known: dict[Hashable, Binding] = {name: Binding(plain(interp, get(interp, value, name, node))) for name in names}
+    return Mapping(Attributes(known, value, interp.attributes_of_opaque), more=True)
 
 
 def _is_supposed(interp: Interpreter, name: str, node: ast.expr) -> bool:

@@ -21,6 +21,7 @@ from autofix.codemods.interpreter import (
     module_calls,
     opaque_results,
     optimizers,
+    overridden,
     own_functions,
     super_calls,
     tensor_calls,
@@ -336,9 +337,11 @@ def instantiate(
         instance.names[one.name] = interp.slot(value, one.name, parts[at] if at < len(parts) else None)
     for name, value in keywords.items():
         instance.names[name] = interp.slot(value, name, written.keyword(node, name))
-    for one in fields:
-        if one.name not in instance.names and one.default is not None:
-            instance.names[one.name] = Binding(_default_of(interp, one, node))
+    left = [one for one in fields if one.name not in instance.names and one.default is not None]
+    defaults = {one.name: Binding(_default_of(interp, one, node)) for one in left}
+    if node in interp.spread:
+        overridden.flags(interp, defaults, instance)
+    instance.names.update(defaults)
     if isinstance(class_lookup.find(instance, "__post_init__"), Function):
         call_method_of(interp, instance, "__post_init__", [], node)
     instance.whole = is_made_whole(cls.node) or class_lookup.is_named_tuple(cls)

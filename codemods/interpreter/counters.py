@@ -165,8 +165,10 @@ def _counts(key: Hashable) -> bool:
 def _changes_otherwise(key: Hashable) -> bool:
     """Whether something that changes from iteration to iteration is not a counter, or the condition is periodic."""
     match key:
-        case ("index" | "count", *_):
+        case ("index" | "count", *_) | ("len", ("tensor", *_)):
             return False
+        case ("remainder", of, tuple() as period) if period[:1] != ("int",):  # which may be one
+            return _changes_otherwise(of)
         case ("residue" | "remainder" | "~" | "tensor" | "item" | "get", *_):
             return True
         case tuple():

@@ -21,6 +21,7 @@ from autofix.codemods.interpreter import (
     module_lists,
     module_tree,
     numbered,
+    overridden,
     overwriting,
 )
 from autofix.codemods.interpreter.values import (
@@ -242,7 +243,17 @@ def _of_unknown_index(interp: Interpreter, value: Sequence, index: Value, node: 
     for slot in value.items:
         if any(tensor.cell.node is not None for tensor in interp.tensors(slot.value)):
             return _guessed(interp.read(slot, value), value)
-    return _guessed(interp.read(value.items[0], value), value) if value.items else interp.fresh_symbol("item")
+    if _are_different_numbers(value) and isinstance(index, Symbol):
+        return interp.symbol(("constant", interp.identity(value), interp.key(index)))
+    if not value.items:
+        return interp.fresh_symbol("item")
+    return _guessed(interp.read(value.items[0], value), value)
+
+
+def _are_different_numbers(value: Sequence) -> bool:
+    """Whether all items are numbers, and not the same."""
+    numbers = [slot.value for slot in value.items]
+    return all(type(one) in (int, float) for one in numbers) and len(set(numbers)) > 1
 
 
 def _is_filled_first(interp: Interpreter, value: Sequence, node: ast.expr) -> bool:
@@ -541,6 +552,7 @@ def set_item(
                 # Beside what an earlier iteration added, it stands for all that are to come.
                 receiver.more = receiver.more or (isinstance(index, Symbol) and bool(receiver.items))
             _added_inside(interp, receiver, receiver.items.get(key), slot, target)
+            overridden.by_value(interp, receiver.items, receiver, key, value)
             receiver.items[key] = slot
         case Sequence():
             if receiver.kind == "tuple":

@@ -20,6 +20,7 @@ from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, Par
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import cuts, dtypes, escapes, holding
 from autofix.codemods.interpreter.forms import form_of, whole_of
+from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -33,6 +34,7 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     TorchModule,
     Value,
+    is_constant,
     opened,
     recent_stores,
 )
@@ -285,7 +287,11 @@ class Recorder(Interpreter):
                 made.cell.node.doubtful = leaf is None and not differentiable
                 made.cell.node.layer = layer
             return made
-        return self.fresh_symbol("call", label)
+        found = self.fresh_symbol("call", label)
+        if values and type(values[0]) is str and isinstance(label, tuple) and all(map(is_constant, values)):
+            if not varies(label):
+                self.looked_up.add(found.key)
+        return found
 
     def detached(
         self, tensor: TensorRef, node: ast.expr, *, own_version: bool = False, how: str = "detach"

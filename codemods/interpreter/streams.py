@@ -229,10 +229,11 @@ def _unknown(interp: Interpreter, value: Value) -> Stream:
     def item(at: int) -> Value:
         return interp.symbol(("item", interp.key(value), serial, at))
 
+    count = 1 if isinstance(value, Symbol) and value.key in interp.whole else None
     loader = datasets.served(interp, value)
     if loader is not None:
-        return Stream(None, lambda at, exact: datasets.batch(interp, loader, item(at)))
-    return Stream(None, lambda at, exact: item(at))
+        return Stream(count, lambda at, exact: datasets.batch(interp, loader, item(at)))
+    return Stream(count, lambda at, exact: item(at))
 
 
 def _written_in(key: tuple[Hashable, ...]) -> tuple[int | None, int | None, int | None]:

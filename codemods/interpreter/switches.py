@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Set
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from autofix.codemods.facts import Certainty, Fact, Span
@@ -35,6 +35,8 @@ class Run(NamedTuple):
     """Those of them that ask for numbers that a network gave: ``if torch.isfinite(loss)``."""
     uncertain: Collection[Hashable]
     """Those of them that ask for numbers that count, where no iteration may be one with this answer: ``if i < 99``."""
+    looked_up: Container[Hashable]
+    """Values, by their keys, that stay as they are although they are asked for in each iteration."""
     facts: frozenset[Fact]
     executed: Set[ast.stmt]
     passes: Mapping[Span, int]
@@ -54,7 +56,8 @@ def run_of(interp: Interpreter, facts: Iterable[Fact]) -> Run:
     }
     log = interp.log
     left_off = log.left_off - log.ended
-    return Run(answers, usual, interp.computed, uncertain, frozenset(facts), log.executed, passes, left_off)
+    kinds = interp.computed, uncertain, interp.looked_up
+    return Run(answers, usual, *kinds, frozenset(facts), log.executed, passes, left_off)
 
 
 def switched(runs: Collection[Run], sources: Collection[Source]) -> set[Fact]:
@@ -90,13 +93,17 @@ def _is_other_way(one: Run, other: Run, fact: Fact) -> bool:
 def _differ_by_switches(one: Run, other: Run) -> bool:
     """Whether two runs differ by switches alone, which *one* does not have as they usually are."""
     changed = [key for key, answer in one.answers.items() if other.answers.get(key, answer) is not answer]
-    switches = (key in one.computed or key in one.uncertain or _is_switch(key) for key in changed)
+    switches = (key in one.computed or key in one.uncertain or _is_switch(key, one.looked_up) for key in changed)
     return bool(changed) and all(switches) and all(one.usual[key] is not one.answers[key] for key in changed)
 
 
-def _is_switch(key: Hashable) -> bool:
+def _is_switch(key: Hashable, looked_up: Container[Hashable]) -> bool:
     """Whether a condition stays as it is for the whole program, and is not about the sizes of what it computes with."""
-    return not varies(key) and not _measures(key)
+    while isinstance(key, tuple) and key[:1] == ("not",):
+        key = key[1]
+    if isinstance(key, tuple) and key[:1] == ("hasattr",):
+        return True
+    return not varies(key, looked_up) and not _measures(key)
 
 
 def _measures(key: Hashable) -> bool:

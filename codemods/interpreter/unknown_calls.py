@@ -17,6 +17,7 @@ from autofix.codemods.interpreter import (
     frameworks,
     opaque_results,
     optimizers,
+    overridden,
     tensor_calls,
     unread_networks,
 )
@@ -240,8 +241,14 @@ def _is_trained(value: Value) -> bool:
 
 
 @of_unknown("parse_args")
-def _parse_args(interp: Interpreter, call: Call, parser: Symbol, /, args: Value = None, *_: Value) -> Value:
-    return _parsed(interp, parser, args)
+def _parse_args(
+    interp: Interpreter, call: Call, parser: Symbol, /, args: Value = None, namespace: Value = None
+) -> Value:
+    parsed = _parsed(interp, parser, args)
+    if isinstance(namespace, Instance):
+        for name, slot in namespace.names.items():
+            interp.attributes_of_opaque[parsed.key, name] = slot
+    return parsed
 
 
 @of_unknown("parse_known_args")
@@ -268,6 +275,18 @@ _OF_ACTIONS = {"store_true": False, "store_false": True}
 """The defaults of options by what their parser does with them."""
 
 
+@of_unknown("set_defaults")
+def _set_defaults(interp: Interpreter, call: Call, parser: Symbol, /, **values: Value) -> Value:
+    parsed = interp.symbol(("arguments", parser.key))
+    if call.node in interp.spread:
+        overridden.options(interp, parsed)
+    for name, usual in values.items():
+        if name not in interp.options.setdefault(parsed.key, []):
+            interp.options[parsed.key].append(name)
+        if isinstance(usual, (str, int, float)):
+            interp.defaults["attr", parsed.key, name] = usual
+
+
 @of_unknown("add_argument")
 def _add_argument(interp: Interpreter, call: Call, parser: Symbol, /, *args: Value, **options: Value) -> Value:
     parsed = interp.symbol(("arguments", parser.key))
@@ -276,9 +295,10 @@ def _add_argument(interp: Interpreter, call: Call, parser: Symbol, /, *args: Val
     action = options.get("action")
     usual = options.get("default", _OF_ACTIONS.get(action) if isinstance(action, str) else None)
     given = options.get("dest", long[0].lstrip("-").replace("-", "_") if long else "")
-    interp.options.setdefault(parsed.key, []).append(given)
-    if isinstance(usual, (str, int, float)):
+    others = interp.options.setdefault(parsed.key, [])
+    if isinstance(usual, (str, int, float)) and given not in others:  # of two for one name, the first says
         interp.defaults["attr", parsed.key, given] = usual
+    others.append(given)
 
 
 # What a value is

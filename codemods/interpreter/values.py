@@ -375,6 +375,22 @@ class Registered(dict[str, Binding]):
         return [slot for _, slot in self.items()]
 
 
+class Attributes(dict[Hashable, Binding]):
+    """The attributes of an unknown *owner* by their names, as ``vars`` gives them: what is set here is set there."""
+
+    def __init__(
+        self, known: dict[Hashable, Binding], owner: Symbol, home: dict[tuple[Hashable, str], Binding]
+    ) -> None:
+        super().__init__(known)
+        self.owner = owner
+        self._home = home
+
+    def __setitem__(self, name: Hashable, slot: Binding) -> None:
+        super().__setitem__(name, slot)
+        if "_home" in vars(self) and isinstance(name, str):  # not yet, while a copy is made
+            self._home[self.owner.key, name] = slot
+
+
 @dataclass(eq=False, slots=True)
 class Bound:
     """A function and the object it was looked up on."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.interpreter import attributes, constants, elements, holding, mapping_keys, written
+from autofix.codemods.interpreter import attributes, constants, elements, holding, mapping_keys, overridden, written
 from autofix.codemods.interpreter.library.builtins import dictionary
 from autofix.codemods.interpreter.library.iterators import in_order
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
@@ -247,6 +247,9 @@ def _update(interp: Interpreter, call: Call, receiver: Mapping, /, *args: Value,
             _take_over(interp, receiver, given, node)
         else:
             receiver.more = True
+            overridden.flags(interp, receiver.items, receiver)
+    if node in interp.spread:
+        overridden.flags(interp, receiver.items, receiver)
     for name, value in keywords.items():
         slot = interp.slot(value, written.receiver(interp, node), written.keyword(node, name))
         receiver.items[name] = slot

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import is_operation
-from autofix.codemods.interpreter import attributes, class_lookup
+from autofix.codemods.interpreter import attributes, class_lookup, overridden
 from autofix.codemods.interpreter.comparisons import TENSOR_OR_PARAMETER
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
@@ -168,6 +168,8 @@ def _setattr(interp: Interpreter, call: Call, owner: Value, name: Value, value: 
         attributes.set_attribute(interp, owner, name, value, target, expression)
     elif class_lookup.is_any_module(owner) and class_lookup.is_any_module(value):
         modules.register(interp, owner, name, value)
+    else:
+        overridden.attributes(interp, owner, name, value)
 
 
 @model("builtins.object.__setattr__")

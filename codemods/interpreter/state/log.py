@@ -17,6 +17,8 @@ class Log:
         """Loops of which the first iterations were run, and nothing ended them."""
         self.ended: set[Span] = set()
         """Loops that a ``break``, a ``return`` or an error ended."""
+        self.once: set[Span] = set()
+        """Loops that run once at most, if the options that say how often have their defaults."""
         self.called: set[ast.AST] = set()
         self.crashes: set[tuple[int, str]] = set()
         """Errors that the program certainly meets, with their lines: a method of None, an undefined name."""
