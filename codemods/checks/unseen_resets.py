@@ -53,7 +53,9 @@ def _may_be_reset(attribute: str, unseen: Sequence[ast.FunctionDef], known: Know
             break
         resetting |= calling
     implicit = any(name.startswith("__") for name in resetting)
-    return implicit or any(resetting & set(names) for names in _handed_on(known.sources, known.executed))
+    if implicit or resetting & set(_not_followed(known)):
+        return True
+    return any(resetting & set(names) for names in _handed_on(known.sources, known.executed))
 
 
 def _resets(function: ast.FunctionDef, attribute: str) -> bool:
@@ -66,6 +68,15 @@ def _resets(function: ast.FunctionDef, attribute: str) -> bool:
                 if method in _EMPTIES:
                     return True
     return False
+
+
+def _not_followed(known: Known) -> Iterator[str]:
+    """The names of functions that may have been called by what was executed and not followed."""
+    yield from known.unresolved
+    for function in known.unentered:
+        yield from _names(ast.walk(function))
+    for cls in known.handed:
+        yield from (part.name for part in cls.body if isinstance(part, ast.FunctionDef))
 
 
 def _handed_on(sources: Sequence[Source], executed: Collection[ast.stmt]) -> Iterator[Collection[str]]:
@@ -97,8 +108,9 @@ def _not_called(statement: ast.stmt) -> Iterator[ast.AST]:
         if isinstance(part, ast.Lambda):
             yield from ast.walk(part)
         elif isinstance(part, ast.Call):
-            called = part.func.value if isinstance(part.func, ast.Attribute) else None
-            pending += [*([called] if called is not None else []), *part.args, *(one.value for one in part.keywords)]
+            called = part.func.value if isinstance(part.func, ast.Attribute) else part.func
+            called_by_name = isinstance(called, ast.Name) and called is part.func
+            pending += [*([] if called_by_name else [called]), *part.args, *(one.value for one in part.keywords)]
         else:
             pending += ast.iter_child_nodes(part)
 
@@ -110,3 +122,5 @@ def _names(parts: Iterable[ast.AST]) -> Iterator[str]:
                 yield name
             case ast.Constant(value=str(name)) if name.isidentifier():
                 yield name
+            case ast.Call(ast.Name("exec" | "eval"), [ast.Constant(value=str(code)), *_]):
+                yield from re.findall(r"\w+", code)

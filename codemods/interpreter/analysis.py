@@ -350,6 +350,9 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     flow.collect(interp, found)
     found.used |= interp.tape.reached | interp.tape.emptied
     found.executed |= interp.log.executed
+    found.unresolved |= interp.log.unresolved
+    found.unentered |= interp.log.unentered
+    found.handed |= interp.log.handed
     found.followed += path.entry == MODULE
     found.crashes |= interp.log.crashes
     found.rootless |= interp.tape.rootless

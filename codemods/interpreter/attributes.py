@@ -343,6 +343,8 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
     if name in interp.sources.set_attributes and not inherited and class_lookup.find(value, "__getattr__") is None:
         # Told, and no more: what the tape does not see may have set it, but no patch may be the first to miss it.
         interp.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
+    if class_lookup.find(value, "__getattr__") is not None:
+        interp.log.unresolved.add(name)
     return Method(class_lookup.exits_of(value) or value, name, node)
 
 
@@ -364,26 +366,26 @@ def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) 
 
 
 def _only_looks_up(function: ast.AST) -> bool:
-    """Whether a function is ``return self.parts[name]``, or another expression that asks no base class.
+    """Whether a function is ``return self.parts[name]``, or another expression, or one of several.
 
-    Where that fails, or a condition does not hold, it raises an error.
+    Where that fails, or a condition does not hold, it may look elsewhere, or raise an error.
     """
     if not isinstance(function, ast.FunctionDef):
         return False
-    body = function.body
-    told = body[0].value if isinstance(body[0], ast.Expr) else None
-    match body[1:] if isinstance(told, ast.Constant) else body:
-        case [ast.Return(value=ast.expr() as value)]:
-            asked = [value]
-        case [ast.Try(body=[ast.Return(value=ast.expr() as value)], handlers=handlers, orelse=[], finalbody=[])] if all(
-            isinstance(handler.body[-1], ast.Raise) for handler in handlers
-        ):
-            asked = [value]
-        case [ast.If(test=test, body=[ast.Return(value=ast.expr() as value)], orelse=[]), ast.Raise()]:
-            asked = [test, value]
-        case _:
-            return False
-    return not any(isinstance(part, ast.Name) and part.id == "super" for one in asked for part in ast.walk(one))
+    return all(map(_gives_back, function.body))
+
+
+def _gives_back(statement: ast.stmt) -> bool:
+    """Whether a statement returns what it looks up, or does so on a condition, or else in another place."""
+    match statement:
+        case ast.Return() | ast.Raise() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.If():
+            return all(map(_gives_back, (*statement.body, *statement.orelse)))
+        case ast.Try(finalbody=[]):
+            handled = [one for handler in statement.handlers for one in handler.body]
+            return all(map(_gives_back, (*statement.body, *handled, *statement.orelse)))
+    return False
 
 
 _OF_EVERY_MODULE = frozenset(
@@ -668,6 +670,8 @@ def set_plainly(
             receiver.names[name] = slot
         case Module():
             receiver.scope.names[name] = slot
+        case Name(path="torch.Tensor"):
+            interp.tensor_methods[name] = slot
         case TensorRef():
             _set_on_tensor(interp, receiver, name, value, slot, target)
         case Symbol():

@@ -394,6 +394,8 @@ def hands_over(interp: Interpreter, label: object, values: list[Value]) -> None:
     interp.tape.handed.extend((operand, interp.loops) for operand in interp.operands(*values))
     for value in values:
         _hand_objects(interp, value)
+        if isinstance(value, Instance) and not class_lookup.is_module(value):
+            interp.log.handed.add(value.cls.node)
 
 
 def _hand_objects(interp: Interpreter, value: Value) -> None:

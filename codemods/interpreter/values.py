@@ -304,6 +304,8 @@ class Function:
     owner: Class | None = None
     grad_mode: bool | None = None
     """Grad mode that a ``no_grad``/``enable_grad`` decorator sets for the call."""
+    managers: tuple[Value, ...] = ()
+    """Context managers that decorate it, or functions that make them, the innermost first."""
     generator: bool = False
     flavour: str = ""
     """``staticmethod``, ``classmethod``, ``property`` or nothing."""

@@ -147,6 +147,8 @@ def _getattr(interp: Interpreter, call: Call, owner: Value, name: Value = None, 
     if not isinstance(name, str):
         if isinstance(owner, Name) and owner.path == "torch.optim":
             return _SOME_OPTIMIZER
+        if isinstance(owner, Instance):
+            interp.log.handed.add(owner.cls.node)
         slot = modules.part_named(owner, asked) if class_lookup.is_any_module(owner) else None
         return slot.value if slot is not None else interp.fresh_symbol("getattr")
     if default and isinstance(owner, Instance) and name not in owner.names:

@@ -20,6 +20,12 @@ class Log:
         self.once: set[Span] = set()
         """Loops that run once at most, if the options that say how often have their defaults."""
         self.called: set[ast.AST] = set()
+        self.unresolved: set[str] = set()
+        """Names of functions that are called, or may be, in a way that was not followed."""
+        self.unentered: set[ast.AST] = set()
+        """Functions that call themselves more often than they were followed."""
+        self.handed: set[ast.ClassDef] = set()
+        """Classes of objects that were handed to code which was not read, and may have called any of their methods."""
         self.crashes: set[tuple[int, str]] = set()
         """Errors that the program certainly meets, with their lines: a method of None, an undefined name."""
         self.legacy: dict[tuple[str, int], Site] = {}

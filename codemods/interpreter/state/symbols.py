@@ -34,6 +34,8 @@ class Symbols(Environment):
         """The keys of the conditions whether imported names are there, by their paths."""
         self.computed: set[Hashable] = set()
         """The keys of conditions that ask for numbers that were taken out of a graph."""
+        self.tensor_methods: dict[str, Binding] = {}
+        """Functions that the program has made methods of all tensors."""
         self.overridden: dict[Hashable, bool] = {}
         """Flags that may have been set otherwise, by their keys, and what they were before."""
         self.looked_up: set[Hashable] = set()
