@@ -403,3 +403,19 @@ def test_a_call_that_no_longer_works_is_certain_whatever_leads_there() -> None:
                 print(loss.data[0])
     """
     assert [fact.kind for fact in certain(text)] == [LegacyApi.kind]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        "from torch import detached as cut",
+        "from rnn_helpers.utils import cut",
+        "import rnn_helpers\n    cut = rnn_helpers.cut",
+        "cut = torch.detached",
+    ],
+)
+@pytest.mark.parametrize("made", ["def cut(h):\n        return {}", "cut = lambda h: {}"])
+def test_what_is_written_in_the_place_of_an_import_is_what_the_import_does(found: str, made: str) -> None:
+    begin = f"try:\n    {found}\nexcept (ImportError, AttributeError):\n    {made}\n"
+    assert not facts(begin.format("h.detach()") + STATE.format(end="h = cut(h)"))
+    assert certain(begin.format("h * 1.0") + STATE.format(end="h = cut(h)"))
