@@ -96,15 +96,21 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
         case Symbol() | Method():
             owner = attributes.plain(interp, value)
             if isinstance(owner, Symbol):
-                slot = interp.attributes_of_opaque.get((owner.key, f"[{interp.key(index)!r}]"))
-                if slot is not None:
-                    return interp.read(slot)
-                if owner.key in interp.served and (one := datasets.item(interp, owner, index)) is not None:
-                    return one
-                picked_out = interp.symbol(("item", owner.key, interp.key(index)))
-                picked_out.detachment = picked_out.detachment or owner.detachment
-                return picked_out
+                return _of_symbol(interp, owner, index, node)
     return interp.fresh_symbol("item")
+
+
+def _of_symbol(interp: Interpreter, owner: Symbol, index: Value, node: ast.expr) -> Value:
+    slot = interp.attributes_of_opaque.get((owner.key, f"[{interp.key(index)!r}]"))
+    if slot is not None:
+        return interp.read(slot)
+    if isinstance(owner.key, tuple) and owner.key[:1] == ("match",):  # of `re`
+        return interp.call(Method(owner, "group", node), [index], {}, node)
+    if owner.key in interp.served and (one := datasets.item(interp, owner, index)) is not None:
+        return one
+    picked_out = interp.symbol(("item", owner.key, interp.key(index)))
+    picked_out.detachment = picked_out.detachment or owner.detachment
+    return picked_out
 
 
 def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: ast.expr) -> TensorRef:

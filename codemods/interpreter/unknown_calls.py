@@ -131,6 +131,11 @@ def _unlike_tensors(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Va
     return interp.fresh_symbol(call.name)  # of another key than the receiver's: it is no part of the model
 
 
+@of_unknown("keys")
+def _keys(interp: Interpreter, call: Call, receiver: Symbol, /) -> Value:
+    return receiver if receiver.key in interp.states else DECLINED  # of a module's state: iterating gives them, too
+
+
 @of_unknown("requires_grad_")
 def _requires_grad(
     interp: Interpreter, call: Call, receiver: Symbol, /, requires_grad: Value = True, **_: Value
