@@ -312,6 +312,8 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
     object_there = numbered.in_mapping(interp, value, key, index)
     if object_there is not None:
         return object_there
+    if not value.more and value.items and all(_is_beyond(index, known) for known in value.items):
+        errors.happen(interp, "KeyError")
     place = _place_of(interp, value, index)
     if place is not None:
         return interp.read(value.items[place], value)
@@ -324,7 +326,7 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
     of_lists = isinstance(index, Symbol) and bool(value.items) and all(map(_is_list, value.items.values()))
     if slot is not None and value.default is None and not of_lists:
         return interp.fresh_symbol("item")
-    slot = alias(interp, value, key) if slot is None else None
+    slot = alias(interp, value, key, index) if slot is None else None
     if slot is not None:
         return interp.read(slot, value)
     if value.default is not None:
@@ -477,7 +479,7 @@ def _holds_unknown_keys(value: Mapping) -> bool:
     return any(isinstance(key, tuple) for key in value.items)
 
 
-def alias(interp: Interpreter, value: Mapping, key: Hashable) -> Binding | None:
+def alias(interp: Interpreter, value: Mapping, key: Hashable, index: Value) -> Binding | None:
     """Binding that may stand under a key of which only the origin is known: a tensor that an earlier loop stored.
 
     Keys that one run of one loop produces are taken to differ from each other.  A known key stands for the last tensor
@@ -490,13 +492,20 @@ def alias(interp: Interpreter, value: Mapping, key: Hashable) -> Binding | None:
     for known, slot in value.items.items():
         if isinstance(known, tuple) and _origin(known) == _origin(key):
             continue
-        if not mapping_keys.may_be_one(known, key):
+        if not mapping_keys.may_be_one(known, key) or _is_beyond(index, known):
             continue
         if any(tensor.cell.node is not None for tensor in interp.tensors(slot.value)):
             if isinstance(known, tuple) and known[1][-1:] == key[1][-1:]:
                 return slot
             found = found or slot
     return found
+
+
+def _is_beyond(index: Value, known: Hashable) -> bool:
+    """Whether a counter has come further than a number that is known, or not so far."""
+    if not isinstance(index, Symbol) or not isinstance(known, (int, float)):
+        return False
+    return (index.low is not None and known < index.low) or (index.high is not None and known > index.high)
 
 
 def _origin(key: tuple[Hashable, ...]) -> Hashable:

@@ -59,6 +59,8 @@ def added(
 
     Under an index that goes with a loop; *again* says that another run of that loop counts the same.
     """
+    if interp.weak and interp.identity(receiver) in interp.weak:
+        return
     value = slot.value
     if isinstance(value, Instance) and any(_graphs_of(interp, value)):
         site = interp.site(expression) if expression is not None else None

@@ -118,15 +118,19 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
     (``average["head.weight"]``), all that give names.
     """
     found: set[ast.Call] = set()
-    chooses_before = False
+    chooses_before = replaces = False
     statements = (*parsed.nodes.of(ast.Assign), *parsed.nodes.of(ast.Expr))
     freezing = {one for one in statements if _flag(one) or _is_replaced_by_name(one)}
     loops: list[ast.For | ast.While] = [*parsed.nodes.of(ast.For), *parsed.nodes.of(ast.While)]
-    for loop in loops if freezing else ():
-        if not any(one in freezing for part in loop.body for one in parsed.nodes.within(part)):
-            continue
+    emptied = [one for one in parsed.nodes.of(ast.Expr) if _detaches_itself(one)]
+    for loop in loops if freezing or emptied else ():
         source = loop.iter if isinstance(loop, ast.For) else loop.test
         calls = [one for one in ast.walk(source) if _gives_parameters(one)]
+        inside = [one for part in loop.body for one in parsed.nodes.within(part)]
+        replacing = bool(calls) and any(one in emptied or _is_replaced_by_name(one) for one in inside)
+        replaces |= replacing
+        if not (replacing or any(one in freezing for one in inside)):
+            continue
         chooses_before = chooses_before or not calls
         if calls != [source] or not all(isinstance(_flag(one), _FIXED) for one in loop.body):
             found.update(calls)
@@ -135,6 +139,8 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
             found.update(one for one in ast.walk(comprehension) if _gives_parameters(one))
     if chooses_before or any(map(_is_named, found)):
         found.update(_chosen_from(parsed))
+    if replaces:  # by others that go with them: `zip(net.named_parameters(), grads)`
+        found.update(one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one))
     if any(map(_asks_for_parameter, parsed.nodes.of(ast.Subscript))):
         found.update(one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one) and _is_named(one))
     return frozenset(found)
@@ -168,6 +174,14 @@ def _is_replaced_by_name(statement: ast.AST) -> bool:
     """Whether a statement puts something in the place of a parameter: ``setattr(layer, name, nn.Parameter(...))``."""
     match statement:
         case ast.Expr(ast.Call(ast.Name("setattr"), [_, ast.Name(), _])):
+            return True
+    return False
+
+
+def _detaches_itself(statement: ast.AST) -> bool:
+    """Whether a statement is ``p.detach_()``, before something is put in the place of a parameter."""
+    match statement:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(), "detach_"))):
             return True
     return False
 

@@ -215,7 +215,7 @@ def _index(interp: Interpreter, call: Call, receiver: Sequence, /, *args: Value)
 @of_mapping("get", "pop", "setdefault")
 def _get(interp: Interpreter, call: Call, receiver: Mapping, key: Value, default: Value = None, /) -> Value:
     place = mapping_keys.key_in(interp, key, receiver)
-    found = receiver.items.get(place) or elements.alias(interp, receiver, place)
+    found = receiver.items.get(place) or elements.alias(interp, receiver, place, key)
     if found is not None:
         if call.name == "pop":
             receiver.items.pop(place, None)

@@ -36,6 +36,8 @@ class Symbols(Environment):
         """The keys of conditions that ask for numbers that were taken out of a graph."""
         self.states: dict[Hashable, Value] = {}
         """Modules, by the keys of what their ``state_dict()`` gave."""
+        self.weak: set[int] = set()
+        """The identities of containers that keep nothing alive."""
         self.tensor_methods: dict[str, Binding] = {}
         """Functions that the program has made methods of all tensors."""
         self.overridden: dict[Hashable, bool] = {}
