@@ -299,6 +299,32 @@ def test_a_loop_that_runs_several_times_needs_one(turns: str) -> None:
     assert certain(ANEW.format(turns=turns, default=5))
 
 
+ASKED_AGAIN = (
+    "torch.distributed.is_available() and torch.distributed.is_initialized()",
+    "torch.distributed.get_rank()",
+    "logging.getLogger('train').isEnabledFor(10)",
+    "hashlib.md5(b'a').hexdigest() == ''",
+    "operator.truth(len(sys.argv))",
+    "event.is_set()",
+    "callable(None)",
+)
+
+
+@pytest.mark.parametrize("asked", ASKED_AGAIN)
+def test_what_is_asked_again_with_the_same_arguments_is_a_switch(asked: str) -> None:
+    begin = "import hashlib, logging, operator, threading\nevent = threading.Event()\n"
+    assert not certain(begin + STATE.format(end=f"if not ({asked}): h = h.detach()"))
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    ["random.random() < 0.5", "rng.random() < 0.5", "np.random.binomial(1, 0.5)", "random.choice('ab') == 'a'"],
+)
+def test_what_is_drawn_anew_cuts_in_some_iterations(drawn: str) -> None:
+    begin = "import random\nimport numpy as np\nrng = np.random.default_rng(0)\n"
+    assert certain(begin + STATE.format(end=f"if {drawn}: h = h.detach()"))
+
+
 def test_an_end_of_an_episode_cuts_in_some_iterations() -> None:
     text = """
         import gymnasium

@@ -18,9 +18,8 @@ from autofix.codemods.autograd.catalogue import (
 )
 from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, PartChange, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
-from autofix.codemods.interpreter import cuts, dtypes, escapes, holding
+from autofix.codemods.interpreter import asked_again, cuts, dtypes, escapes, holding
 from autofix.codemods.interpreter.forms import form_of, whole_of
-from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -34,7 +33,6 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     TorchModule,
     Value,
-    is_constant,
     opened,
     recent_stores,
 )
@@ -288,9 +286,8 @@ class Recorder(Interpreter):
                 made.cell.node.layer = layer
             return made
         found = self.fresh_symbol("call", label)
-        if values and type(values[0]) is str and isinstance(label, tuple) and all(map(is_constant, values)):
-            if not varies(label):
-                self.looked_up.add(found.key)
+        if self.loops and asked_again.stays(self, label, values):
+            self.looked_up.add(found.key)
         return found
 
     def detached(

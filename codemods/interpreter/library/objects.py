@@ -28,6 +28,7 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     TorchModule,
     Value,
+    is_constant,
 )
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ def _issubclass(interp: Interpreter, call: Call, cls: Value, wanted: Value, /) -
 
 @model("builtins.callable")
 def _callable(interp: Interpreter, call: Call, value: Value, /) -> Value:
+    if is_constant(value):
+        return False
     return True if isinstance(value, (Function, Bound, Class, Instance)) else interp.fresh_symbol("callable")
 
 
