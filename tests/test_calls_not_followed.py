@@ -120,6 +120,42 @@ def test_another_object_with_a_method_of_the_same_name_resets_nothing() -> None:
     assert certain(CARRIED.format(body="self.h = self.h.detach()", before=before, call="env.cut()"))
 
 
+GLOBAL = """\
+cell = nn.GRUCell(3, 4)
+opt = torch.optim.SGD(cell.parameters(), 0.1)
+h = torch.zeros(2, 4)
+kept = []
+def reset(epoch):
+    {body}
+{before}
+for x in torch.randn(4, 2, 3):
+    kept.append(cell(x, h))
+    {carry}
+    opt.zero_grad()
+    sum(kept).mean().backward()
+    opt.step()
+    {call}
+"""
+HANDED_ON = {
+    "scheduler": ("scheduler = torch.optim.lr_scheduler.LambdaLR(opt, reset)", "scheduler.step()"),
+    "thread": (
+        "import concurrent.futures\npool = concurrent.futures.ThreadPoolExecutor(1)",
+        "pool.submit(reset, 0).result()",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", HANDED_ON)
+def test_a_function_that_is_handed_on_may_reset_a_name(way: str) -> None:
+    before, call = HANDED_ON[way]
+    given = {"before": before, "call": call, "carry": "pass"}
+    assert not certain(GLOBAL.format(body="kept.clear()\n    return 1.0", **given))
+    assert certain(GLOBAL.format(body="print(epoch)\n    return 1.0", **given))
+    given["carry"] = "h = kept.pop()\n    kept = [h]"
+    assert not certain(GLOBAL.format(body="global h\n    h = h.detach()\n    return 1.0", **given))
+    assert certain(GLOBAL.format(body="h = torch.zeros(2, 4)\n    return 1.0", **given))
+
+
 FEATURES = """\
 enc, head = nn.Linear(3, 4), nn.Linear(4, 1)
 opt = torch.optim.SGD(head.parameters(), 0.1)

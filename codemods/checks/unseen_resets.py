@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import Certainty, Doubt, Fact, StaleGraph
+from autofix.codemods.facts import Certainty, Doubt, Fact, Overwritten, StaleGraph
 from autofix.codemods.source.nodes import Nodes, children
 from autofix.codemods.source.sources import Source
 
@@ -35,10 +35,10 @@ def doubt(known: Known) -> None:
 
 
 def _attribute_carried(fact: Fact) -> str:
-    """The attribute that certainly carries a graph from one iteration to the next; empty for other mistakes."""
-    if not isinstance(fact, StaleGraph) or fact.loop is None or not fact.inside:
+    """The attribute, or the name, that certainly carries a graph from one iteration to the next; empty for others."""
+    if not isinstance(fact, (StaleGraph, Overwritten)) or fact.loop is None or not fact.inside:
         return ""
-    attributes = re.findall(r"\.(\w+)", fact.name)
+    attributes = re.findall(r"\.(\w+)", fact.name) or re.findall(r"^\w+", fact.name)
     return attributes[-1] if attributes and fact.certainty is Certainty.CERTAIN else ""
 
 
@@ -59,12 +59,16 @@ def _may_be_reset(attribute: str, unseen: Sequence[ast.FunctionDef], known: Know
 
 
 def _resets(function: ast.FunctionDef, attribute: str) -> bool:
-    """Whether a function gives the attribute another value, or empties it."""
-    for part in ast.walk(function):
+    """Whether a function gives the attribute, or a name that it shares, another value, or empties it."""
+    parts = list(ast.walk(function))
+    shared = {name for part in parts if isinstance(part, (ast.Global, ast.Nonlocal)) for name in part.names}
+    for part in parts:
         match part:
             case ast.Attribute(attr=name, ctx=ast.Store()) if name == attribute:
                 return function.name != "__init__"
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=name), attr=method)) if name == attribute:
+            case ast.Name(id=name, ctx=ast.Store()) if name == attribute and name in shared:
+                return True
+            case ast.Call(ast.Attribute(ast.Attribute(attr=name) | ast.Name(id=name), method)) if name == attribute:
                 if method in _EMPTIES:
                     return True
     return False
