@@ -41,6 +41,26 @@ CHOICES = {
     "flag": "on = 0\nfor n, p in {named}:\n    on = on or n.startswith('head')\n    p.requires_grad = bool(on)",
     "any": "for n, p in {named}:\n    p.requires_grad = any(one in n for one in ('head',))",
     "first-part": "for n, p in {named}:\n    if n.split('.')[0] != 'head':\n        p.requires_grad_(False)",
+    "state": (
+        "frozen = [k for k in net.state_dict() if 'head' not in k]\n"
+        "for n, p in {named}:\n    if n in frozen:\n        p.requires_grad = False"
+    ),
+    "filter": (
+        "frozen = set(filter(lambda n: not n.startswith('head'), dict({named})))\n"
+        "for n, p in {named}:\n    p.requires_grad = n not in frozen"
+    ),
+    "group": (
+        "import re\nfor n, p in {named}:\n    m = re.match(r'body\\.(\\d+)', n)\n"
+        "    if m and int(m.group(1)) < 1 or not m and n != 'head.weight':\n        p.requires_grad = False"
+    ),
+    "replaced": (
+        "for m in net.body:\n    for n, p in list(m.named_parameters(recurse=False)):\n"
+        "        setattr(m, n, nn.Parameter(p.data, requires_grad=False))"
+    ),
+    "replaced-in-vain": (
+        "for m in [*net.body, net.head]:\n    for n, p in list(m.named_parameters(recurse=False)):\n"
+        "        setattr(m, n, nn.Parameter(p.data * 2))"
+    ),
     "break": "for n, p in {named}:\n    if 'head' in n:\n        break\n    p.requires_grad = False",
 }
 USES = {

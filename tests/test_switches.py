@@ -140,6 +140,191 @@ def test_a_state_that_is_cut_in_some_iterations_is_a_certain_mistake(end: str) -
     assert certain(STATE.format(end=end))
 
 
+COUNTED = """\
+cell = nn.GRUCell(3, 4)
+opt = torch.optim.SGD(cell.parameters(), 0.1)
+h = torch.zeros(2, 4)
+{begin}
+{loop}
+    x = torch.randn(2, 3)
+    h = cell(x, h)
+    opt.zero_grad()
+    h.pow(2).mean().backward()
+    opt.step()
+    {end}
+"""
+AS_OFTEN_AS_THE_LOOP_RUNS = {
+    "a bound that is not reached": ("", "for i, row in enumerate(torch.randn(6, 2)):", "if i < 99: h = h.detach()"),
+    "by hand": ("i = 0", "for row in torch.randn(6, 2):", "i += 1\n    if i != 6: h = h.detach()"),
+    "an unknown bound": ("n = int(sys.argv[1])", "for i in range(n):", "if i + 2 < n + 1: h = h.detach()"),
+    "down to nothing": ("n = 6", "while n:", "n -= 1\n    if n: h = h.detach()"),
+    "backwards": ("", "for i in reversed(range(6)):", "h = h.detach() if i else h"),
+    "backwards, to one": ("", "for i in range(6, 0, -1):", "if i > 1: h = h.detach()"),
+    "two at once": ("", "for row, i in zip(torch.randn(6, 2), range(6)):", "if i < 5: h = h.detach()"),
+    "among numbers": ("", "for i, row in enumerate(torch.randn(6, 2)):", "if i in range(99): h = h.detach()"),
+    "a schedule": (
+        "cuts = {k: True for k in range(6)}",
+        "for i, row in enumerate(torch.randn(6, 2)):",
+        "if cuts.get(i): h = h.detach()",
+    ),
+    "flags": (
+        "cuts = {0: True, 1: True, 2: True, 3: True}",
+        "for i, row in enumerate(torch.randn(4, 2)):",
+        "if cuts[i]: h = h.detach()",
+    ),
+}
+IN_SOME_ITERATIONS = {
+    "at first": ("", "for i in range(1000):", "if i < 50: h = h.detach()"),
+    "at last": ("", "for i in range(1000):", "if i > 50: h = h.detach()"),
+    "once": ("", "for i, row in enumerate(torch.randn(6, 2)):", "if i == 3: h = h.detach()"),
+    "by hand, from then on": ("i = 0", "for row in torch.randn(6, 2):", "i += 1\n    if i > 3: h = h.detach()"),
+    "down to a number": ("", "for i in range(6, 0, -1):", "if i > 3: h = h.detach()"),
+    "in a loop by hand": ("i = 0", "while i < 1000:", "i += 1\n    if i < 50: h = h.detach()"),
+    "with an end": ("", "for i, row in enumerate(torch.randn(6, 2)):", "if i > 50: break"),
+}
+
+
+@pytest.mark.parametrize("case", AS_OFTEN_AS_THE_LOOP_RUNS)
+def test_a_number_that_no_iteration_may_have_is_no_certain_mistake(case: str) -> None:
+    begin, loop, end = AS_OFTEN_AS_THE_LOOP_RUNS[case]
+    assert not certain(COUNTED.format(begin=begin, loop=loop, end=end))
+
+
+@pytest.mark.parametrize("case", IN_SOME_ITERATIONS)
+def test_a_number_that_some_iteration_has_is_a_certain_mistake(case: str) -> None:
+    begin, loop, end = IN_SOME_ITERATIONS[case]
+    assert certain(COUNTED.format(begin=begin, loop=loop, end=end))
+
+
+OVERRIDDEN = {
+    "update": ("CFG = {'cut': False}\nCFG.update(yaml.safe_load(open('a.yml')))", "CFG['cut']"),
+    "display": ("CFG = {'cut': False, **yaml.safe_load(open('a.yml'))}", "CFG['cut']"),
+    "items": ("CFG = {'cut': False}\nfor k, v in yaml.safe_load(open('a.yml')).items():\n    CFG[k] = v", "CFG['cut']"),
+    "attributes": (
+        "class Cfg:\n    cut = False\n"
+        "for k, v in yaml.safe_load(open('a.yml')).items():\n    setattr(Cfg, k, v)\nCFG = Cfg()",
+        "CFG.cut",
+    ),
+    "known attributes": (
+        "class Cfg:\n    cut = False\nCFG = Cfg()\n"
+        "for k, v in yaml.safe_load(open('a.yml')).items():\n    if hasattr(CFG, k):\n        setattr(CFG, k, v)",
+        "CFG.cut",
+    ),
+    "table of attributes": (
+        "class Cfg:\n    def __init__(self, read):\n        self.cut = False\n        self.__dict__.update(read)\n"
+        "CFG = Cfg(yaml.safe_load(open('a.yml')))",
+        "CFG.cut",
+    ),
+    "fields": (
+        "@dataclasses.dataclass\nclass Cfg:\n    cut: bool = False\nCFG = Cfg(**yaml.safe_load(open('a.yml')))",
+        "CFG.cut",
+    ),
+    "namespace": ("CFG = types.SimpleNamespace(**yaml.safe_load(open('a.yml')))", "getattr(CFG, 'cut', False)"),
+    "defaults of a parser": (
+        "p = argparse.ArgumentParser()\np.add_argument('--cut', action='store_true')\n"
+        "p.set_defaults(**yaml.safe_load(open('a.yml')))\nCFG = p.parse_args([])",
+        "CFG.cut",
+    ),
+    "parsed arguments": (
+        "p = argparse.ArgumentParser()\np.add_argument('--cut', action='store_true')\nCFG = p.parse_args([])\n"
+        "vars(CFG).update(yaml.safe_load(open('a.yml')))",
+        "CFG.cut",
+    ),
+    "read again and again": ("CFG = configparser.ConfigParser()\nCFG.read('a.ini')", "CFG.getboolean('a', 'cut')"),
+    "period": ("CFG = yaml.safe_load(open('a.yml'))", "step % CFG['cut'] == 0"),
+}
+BEFORE = "import dataclasses, types, yaml\n{given}\n"
+
+
+@pytest.mark.parametrize("case", OVERRIDDEN)
+def test_a_configuration_that_is_read_over_its_defaults_is_a_switch(case: str) -> None:
+    given, flag = OVERRIDDEN[case]
+    begin = BEFORE.format(given=given)
+    assert not certain(begin + STATE.format(end=f"if {flag}: h = h.detach()"))
+    assert certain(begin + STATE.format(end=f"if {flag}: print(step)"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "g = p.add_mutually_exclusive_group()\ng.add_argument('--full', dest='cut', action='store_false')\n"
+        "g.add_argument('--cut', dest='cut', action='store_true')\np.set_defaults(cut=True)\nargs = p.parse_args([])",
+        "p.add_argument('--cut', type=int, default=0)\nargs = p.parse_args([], argparse.Namespace(cut=1))",
+    ],
+)
+def test_a_parser_gives_what_was_set_for_it(given: str) -> None:
+    begin = f"p = argparse.ArgumentParser()\n{given}\n"
+    assert not facts(begin + STATE.format(end="if args.cut: h = h.detach()"))
+    assert certain(begin + STATE.format(end="if not args.cut: h = h.detach()"))
+
+
+ANEW = """\
+import argparse
+from torch.utils.data import DataLoader, TensorDataset
+p = argparse.ArgumentParser()
+p.add_argument("--updates", type=int, default={default})
+args = p.parse_args()
+X = torch.randn(8, 3)
+data = TensorDataset(X)
+enc, head = nn.Linear(3, 4), nn.Linear(4, 1)
+opt = torch.optim.SGD([*enc.parameters(), *head.parameters()], 0.1)
+for epoch in range(2):
+    f = enc(X).tanh()
+    for turn in {turns}:
+        opt.zero_grad()
+        head(f).pow(2).mean().backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "default"),
+    [
+        ("range(args.updates)", 1),
+        ("range(1, args.updates + 1)", 1),
+        ("range(int(os.getenv('UPDATES', '1')))", 5),
+        ("DataLoader(data, batch_size=len(data))", 5),
+        ("DataLoader(TensorDataset(X), X.shape[0])", 5),
+    ],
+)
+def test_a_loop_that_runs_once_needs_no_second_graph(turns: str, default: int) -> None:
+    assert not certain(ANEW.format(turns=turns, default=default))
+
+
+@pytest.mark.parametrize(
+    "turns",
+    ["range(args.updates)", "range(int(os.getenv('UPDATES', '5')))", "DataLoader(data, batch_size=4)"],
+)
+def test_a_loop_that_runs_several_times_needs_one(turns: str) -> None:
+    assert certain(ANEW.format(turns=turns, default=5))
+
+
+ASKED_AGAIN = (
+    "torch.distributed.is_available() and torch.distributed.is_initialized()",
+    "torch.distributed.get_rank()",
+    "logging.getLogger('train').isEnabledFor(10)",
+    "hashlib.md5(b'a').hexdigest() == ''",
+    "operator.truth(len(sys.argv))",
+    "event.is_set()",
+    "callable(None)",
+)
+
+
+@pytest.mark.parametrize("asked", ASKED_AGAIN)
+def test_what_is_asked_again_with_the_same_arguments_is_a_switch(asked: str) -> None:
+    begin = "import hashlib, logging, operator, threading\nevent = threading.Event()\n"
+    assert not certain(begin + STATE.format(end=f"if not ({asked}): h = h.detach()"))
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    ["random.random() < 0.5", "rng.random() < 0.5", "np.random.binomial(1, 0.5)", "random.choice('ab') == 'a'"],
+)
+def test_what_is_drawn_anew_cuts_in_some_iterations(drawn: str) -> None:
+    begin = "import random\nimport numpy as np\nrng = np.random.default_rng(0)\n"
+    assert certain(begin + STATE.format(end=f"if {drawn}: h = h.detach()"))
+
+
 def test_an_end_of_an_episode_cuts_in_some_iterations() -> None:
     text = """
         import gymnasium
@@ -244,3 +429,19 @@ def test_a_call_that_no_longer_works_is_certain_whatever_leads_there() -> None:
                 print(loss.data[0])
     """
     assert [fact.kind for fact in certain(text)] == [LegacyApi.kind]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        "from torch import detached as cut",
+        "from rnn_helpers.utils import cut",
+        "import rnn_helpers\n    cut = rnn_helpers.cut",
+        "cut = torch.detached",
+    ],
+)
+@pytest.mark.parametrize("made", ["def cut(h):\n        return {}", "cut = lambda h: {}"])
+def test_what_is_written_in_the_place_of_an_import_is_what_the_import_does(found: str, made: str) -> None:
+    begin = f"try:\n    {found}\nexcept (ImportError, AttributeError):\n    {made}\n"
+    assert not facts(begin.format("h.detach()") + STATE.format(end="h = cut(h)"))
+    assert certain(begin.format("h * 1.0") + STATE.format(end="h = cut(h)"))

@@ -71,6 +71,11 @@ class Known:
     holdings: dict[GraphHeld, RetainedGraph] = field(default_factory=dict)
     """The values that a path keeps for nothing, as far as this path knew."""
     executed: set[ast.stmt] = field(default_factory=set)
+    unresolved: set[str] = field(default_factory=set)
+    """Names of functions that paths may have called without following them."""
+    unentered: set[ast.AST] = field(default_factory=set)
+    handed: set[ast.ClassDef] = field(default_factory=set)
+    """The last two are as :class:`autofix.codemods.interpreter.state.log.Log` says."""
     sources: list[Source] = field(default_factory=list)
     used: set[ast.AST] = field(default_factory=set)
     """Statements through which a pass came on some path."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import Certainty, Doubt, Fact, StaleGraph
+from autofix.codemods.facts import Certainty, Doubt, Fact, Overwritten, StaleGraph
 from autofix.codemods.source.nodes import Nodes, children
 from autofix.codemods.source.sources import Source
 
@@ -35,10 +35,10 @@ def doubt(known: Known) -> None:
 
 
 def _attribute_carried(fact: Fact) -> str:
-    """The attribute that certainly carries a graph from one iteration to the next; empty for other mistakes."""
-    if not isinstance(fact, StaleGraph) or fact.loop is None or not fact.inside:
+    """The attribute, or the name, that certainly carries a graph from one iteration to the next; empty for others."""
+    if not isinstance(fact, (StaleGraph, Overwritten)) or fact.loop is None or not fact.inside:
         return ""
-    attributes = re.findall(r"\.(\w+)", fact.name)
+    attributes = re.findall(r"\.(\w+)", fact.name) or re.findall(r"^\w+", fact.name)
     return attributes[-1] if attributes and fact.certainty is Certainty.CERTAIN else ""
 
 
@@ -53,19 +53,34 @@ def _may_be_reset(attribute: str, unseen: Sequence[ast.FunctionDef], known: Know
             break
         resetting |= calling
     implicit = any(name.startswith("__") for name in resetting)
-    return implicit or any(resetting & set(names) for names in _handed_on(known.sources, known.executed))
+    if implicit or resetting & set(_not_followed(known)):
+        return True
+    return any(resetting & set(names) for names in _handed_on(known.sources, known.executed))
 
 
 def _resets(function: ast.FunctionDef, attribute: str) -> bool:
-    """Whether a function gives the attribute another value, or empties it."""
-    for part in ast.walk(function):
+    """Whether a function gives the attribute, or a name that it shares, another value, or empties it."""
+    parts = list(ast.walk(function))
+    shared = {name for part in parts if isinstance(part, (ast.Global, ast.Nonlocal)) for name in part.names}
+    for part in parts:
         match part:
             case ast.Attribute(attr=name, ctx=ast.Store()) if name == attribute:
                 return function.name != "__init__"
-            case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=name), attr=method)) if name == attribute:
+            case ast.Name(id=name, ctx=ast.Store()) if name == attribute and name in shared:
+                return True
+            case ast.Call(ast.Attribute(ast.Attribute(attr=name) | ast.Name(id=name), method)) if name == attribute:
                 if method in _EMPTIES:
                     return True
     return False
+
+
+def _not_followed(known: Known) -> Iterator[str]:
+    """The names of functions that may have been called by what was executed and not followed."""
+    yield from known.unresolved
+    for function in known.unentered:
+        yield from _names(ast.walk(function))
+    for cls in known.handed:
+        yield from (part.name for part in cls.body if isinstance(part, ast.FunctionDef))
 
 
 def _handed_on(sources: Sequence[Source], executed: Collection[ast.stmt]) -> Iterator[Collection[str]]:
@@ -97,8 +112,9 @@ def _not_called(statement: ast.stmt) -> Iterator[ast.AST]:
         if isinstance(part, ast.Lambda):
             yield from ast.walk(part)
         elif isinstance(part, ast.Call):
-            called = part.func.value if isinstance(part.func, ast.Attribute) else None
-            pending += [*([called] if called is not None else []), *part.args, *(one.value for one in part.keywords)]
+            called = part.func.value if isinstance(part.func, ast.Attribute) else part.func
+            called_by_name = isinstance(called, ast.Name) and called is part.func
+            pending += [*([] if called_by_name else [called]), *part.args, *(one.value for one in part.keywords)]
         else:
             pending += ast.iter_child_nodes(part)
 
@@ -110,3 +126,5 @@ def _names(parts: Iterable[ast.AST]) -> Iterator[str]:
                 yield name
             case ast.Constant(value=str(name)) if name.isidentifier():
                 yield name
+            case ast.Call(ast.Name("exec" | "eval"), [ast.Constant(value=str(code)), *_]):
+                yield from re.findall(r"\w+", code)

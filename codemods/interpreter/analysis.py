@@ -331,19 +331,28 @@ _OF_A_CALL = (LegacyApi, LegacyFunction, OldKeyword)
 """Mistakes of a call in itself: whichever way leads there, it fails."""
 
 
+def _is_of_one_turn(interp: Interpreter, fact: Fact) -> bool:
+    """Whether a mistake is one of a second iteration of a loop that by default has none."""
+    return bool(interp.log.once) and any(role.name == "loop" and role.span in interp.log.once for role in fact.roles())
+
+
 def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     """Add what one run has shown, and return its facts."""
     facts: set[Fact] = set()
     given = tuple(asked.answer for asked in interp.policy.asked)
     path = interp.policy.path._replace(answers=given)
     for fact in checks.facts_of(interp, found, of_script=path.entry == MODULE):
-        if interp.policy.gives_options and fact.certainty is Certainty.CERTAIN and not isinstance(fact, _OF_A_CALL):
+        hangs = interp.policy.gives_options or _is_of_one_turn(interp, fact)
+        if hangs and fact.certainty is Certainty.CERTAIN and not isinstance(fact, _OF_A_CALL):
             fact = fact.doubted(Doubt.SWITCH)
         facts.add(fact)
         found.facts.setdefault(fact, path)
     flow.collect(interp, found)
     found.used |= interp.tape.reached | interp.tape.emptied
     found.executed |= interp.log.executed
+    found.unresolved |= interp.log.unresolved
+    found.unentered |= interp.log.unentered
+    found.handed |= interp.log.handed
     found.followed += path.entry == MODULE
     found.crashes |= interp.log.crashes
     found.rootless |= interp.tape.rootless

@@ -26,6 +26,7 @@ from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.values import (
     NOTHING,
     Applied,
+    Attributes,
     Binding,
     Bound,
     Class,
@@ -40,6 +41,7 @@ from autofix.codemods.interpreter.values import (
     Module,
     Name,
     Optimizer,
+    ParameterTable,
     Record,
     Sequence,
     Super,
@@ -198,7 +200,8 @@ def _table(interp: Interpreter, value: Symbol, node: ast.expr) -> Value:
     if value.key not in interp.options:
         return interp.fresh_symbol("vars")
     names = dict.fromkeys(interp.options[value.key])
-    return Mapping({name: Binding(plain(interp, get(interp, value, name, node))) for name in names}, more=True)
+    known: dict[Hashable, Binding] = {name: Binding(plain(interp, get(interp, value, name, node))) for name in names}
+    return Mapping(Attributes(known, value, interp.attributes_of_opaque), more=True)
 
 
 def _is_supposed(interp: Interpreter, name: str, node: ast.expr) -> bool:
@@ -335,7 +338,7 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
         ):
             return interp.read(value.items.items[name], value.items)
         return Method(value.items, name, node)
-    if class_lookup.is_module(value) and name in ("module", "_modules"):
+    if class_lookup.is_module(value) and name in ("module", "_modules", "_parameters"):
         return _unwrapped(value, name)
     inherited = name in (OF_MODULES if base is not None else _OF_EVERY_MODULE) and class_lookup.is_module(value)
     given = MISSING if inherited else by_getattr(interp, value, name, node)
@@ -344,6 +347,8 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
     if name in interp.sources.set_attributes and not inherited and class_lookup.find(value, "__getattr__") is None:
         # Told, and no more: what the tape does not see may have set it, but no patch may be the first to miss it.
         interp.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
+    if class_lookup.find(value, "__getattr__") is not None:
+        interp.log.unresolved.add(name)
     return Method(class_lookup.exits_of(value) or value, name, node)
 
 
@@ -367,26 +372,26 @@ def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) 
 
 
 def _only_looks_up(function: ast.AST) -> bool:
-    """Whether a function is ``return self.parts[name]``, or another expression that asks no base class.
+    """Whether a function is ``return self.parts[name]``, or another expression, or one of several.
 
-    Where that fails, or a condition does not hold, it raises an error.
+    Where that fails, or a condition does not hold, it may look elsewhere, or raise an error.
     """
     if not isinstance(function, ast.FunctionDef):
         return False
-    body = function.body
-    told = body[0].value if isinstance(body[0], ast.Expr) else None
-    match body[1:] if isinstance(told, ast.Constant) else body:
-        case [ast.Return(value=ast.expr() as value)]:
-            asked = [value]
-        case [ast.Try(body=[ast.Return(value=ast.expr() as value)], handlers=handlers, orelse=[], finalbody=[])] if all(
-            isinstance(handler.body[-1], ast.Raise) for handler in handlers
-        ):
-            asked = [value]
-        case [ast.If(test=test, body=[ast.Return(value=ast.expr() as value)], orelse=[]), ast.Raise()]:
-            asked = [test, value]
-        case _:
-            return False
-    return not any(isinstance(part, ast.Name) and part.id == "super" for one in asked for part in ast.walk(one))
+    return all(map(_gives_back, function.body))
+
+
+def _gives_back(statement: ast.stmt) -> bool:
+    """Whether a statement returns what it looks up, or does so on a condition, or else in another place."""
+    match statement:
+        case ast.Return() | ast.Raise() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.If():
+            return all(map(_gives_back, (*statement.body, *statement.orelse)))
+        case ast.Try(finalbody=[]):
+            handled = [one for handler in statement.handlers for one in handler.body]
+            return all(map(_gives_back, (*statement.body, *handled, *statement.orelse)))
+    return False
 
 
 _OF_EVERY_MODULE = frozenset(
@@ -578,15 +583,22 @@ def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.exp
         return value.options[name]
     if name == "__class__":
         return value.cls
-    if name in ("module", "_modules"):
+    if name in ("module", "_modules", "_parameters"):
         return _unwrapped(value, name)
     return Method(value, name, node)
 
 
 def _unwrapped(module: Instance | TorchModule, name: str) -> Value:
-    """``model.module``: the model itself, for which ``DataParallel(model)`` stands; ``_modules`` are its children."""
+    """``model.module``: the model itself, for which ``DataParallel(model)`` stands; ``_modules`` are its children.
+
+    ``_parameters`` are its own parameters.
+    """
     if name == "module":
         return module
+    if name == "_parameters":
+        own = module if isinstance(module, TorchModule) else class_lookup.base_module(module)
+        names = module.names if isinstance(module, Instance) else {}
+        return Mapping(ParameterTable(names, own.leaf if own is not None else None), more=True)
     return Mapping({str(key): Binding(child) for key, child in module_tree.named_children(module)})
 
 
@@ -677,6 +689,8 @@ def set_plainly(
             receiver.names[name] = slot
         case Module():
             receiver.scope.names[name] = slot
+        case Name(path="torch.Tensor"):
+            interp.tensor_methods[name] = slot
         case TensorRef():
             _set_on_tensor(interp, receiver, name, value, slot, target)
         case Symbol():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from autofix.codemods.interpreter import (
     module_calls,
     opaque_results,
     optimizers,
+    overridden,
     own_functions,
     super_calls,
     tensor_calls,
@@ -192,6 +194,7 @@ def _enter(
     """Run a function of the program."""
     standing = sum(1 for frame in interp.frames if frame.function and frame.function.node is function.node)
     if standing >= _RECURSION or len(interp.frames) >= DEPTH:
+        interp.log.unentered.add(function.node)
         return interp.opaque("recursion", [*args, *keywords.values()], node)
     interp.log.called.add(function.node)
     caller, interp.policy.function = interp.policy.function, function.node
@@ -219,11 +222,30 @@ def _enter(
 
 def _run_body(interp: Interpreter, function: Function, frame: Frame) -> None:
     """Run a function's own code, in the grad mode of its decorator."""
+    if function.managers:
+        _run_managed(interp, function, frame)
+        return
     if function.grad_mode is None:
         _run_in_mode(interp, function, frame)
         return
     with interp.grad_mode(function.grad_mode, Site(function.source, function.node)):
         _run_in_mode(interp, function, frame)
+
+
+def _run_managed(interp: Interpreter, function: Function, frame: Frame) -> None:
+    """Run a function that context managers decorate: in a block of theirs."""
+    node = interp.stack[-1].node
+    assert isinstance(node, ast.expr)
+    entered: list[Value] = []
+    try:
+        for one in reversed(function.managers):
+            entered.append(interp.call(one, [], {}, node) if isinstance(one, Partial) else one)
+            managers.enter(interp, entered[-1], node)
+        with interp.grad_mode(function.grad_mode, Site(function.source, function.node)):
+            _run_in_mode(interp, function, frame)
+    finally:
+        for one in reversed(entered):
+            managers.leave(interp, one, node)
 
 
 def _run_in_mode(interp: Interpreter, function: Function, frame: Frame) -> None:
@@ -318,6 +340,12 @@ def instantiate(
         return next(found, interp.fresh_symbol(cls.name))
     if _is_record(cls):
         return _record(interp, cls, args, keywords, node)
+    libraries = [one for one in class_lookup.lineage(cls) if isinstance(one, Name)]
+    mode = next((one for one in libraries if _GRAD_MODES.match(one.path)), None)
+    if mode is not None:
+        return interp.call(mode, [], {}, node)
+    if any(not _CALLS_NOTHING.match(base.path) for base in libraries):
+        interp.log.handed.add(cls.node)
     instance = Instance(cls)
     if any(isinstance(base, Name) and base.path == "contextlib.ExitStack" for base in class_lookup.lineage(cls)):
         instance.names[class_lookup.EXITS] = Binding(Exits())
@@ -336,13 +364,20 @@ def instantiate(
         instance.names[one.name] = interp.slot(value, one.name, parts[at] if at < len(parts) else None)
     for name, value in keywords.items():
         instance.names[name] = interp.slot(value, name, written.keyword(node, name))
-    for one in fields:
-        if one.name not in instance.names and one.default is not None:
-            instance.names[one.name] = Binding(_default_of(interp, one, node))
+    left = [one for one in fields if one.name not in instance.names and one.default is not None]
+    defaults = {one.name: Binding(_default_of(interp, one, node)) for one in left}
+    if node in interp.spread:
+        overridden.flags(interp, defaults, instance)
+    instance.names.update(defaults)
     if isinstance(class_lookup.find(instance, "__post_init__"), Function):
         call_method_of(interp, instance, "__post_init__", [], node)
     instance.whole = is_made_whole(cls.node) or class_lookup.is_named_tuple(cls)
     return instance
+
+
+_CALLS_NOTHING = re.compile(r"torch\.(nn|autograd|utils\.data)\.|(builtins|abc|typing|enum|collections|dataclasses)\b")
+"""Classes whose own code calls no methods of derived classes but those that are followed."""
+_GRAD_MODES = re.compile(r"torch\.(\w+\.)*(no_grad|enable_grad|inference_mode)$")
 
 
 def _is_record(cls: Class) -> bool:
@@ -428,6 +463,8 @@ def call_hooked(
         args = _watched(interp, args, node)
     if isinstance(module, Instance):
         result = call_instance(interp, module, args, keywords, node)
+    elif (replaced := module.children.get("forward")) is not None:
+        result = interp.call(interp.read(replaced), args, keywords, node)
     else:
         result = module_calls.call_module(interp, module, args, keywords, node)
     if watched:
@@ -478,6 +515,9 @@ def call_instance(
         interp.log.old_functions[interp.site(node)] = Site(old.source, old.node)
         return interp.opaque("call", [*args, *keywords.values()], node, differentiable=True)
     for name in ("__call__", "forward"):
+        slot = instance.names.get(name) if name == "forward" else None
+        if slot is not None:  # put in the place of the method
+            return interp.call(interp.read(slot, instance), args, keywords, node)
         found = class_lookup.find(instance, name)
         if found is not None:
             return interp.call(class_lookup.bind(found, instance), args, keywords, node)

@@ -172,6 +172,9 @@ def _asked(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> Sym
     asked = interp.symbol((opposite or kind.__name__, interp.key(left), interp.key(right)))
     if any(isinstance(one, Symbol) and one.detachment is not None for one in (left, right)):
         interp.computed.add(asked.key)
+    sure = counters.sure_answers(kind, left, right)
+    if sure:
+        interp.sure_answers[asked.key] = {answer is (opposite is None) for answer in sure}
     return negated(interp, asked) if opposite is not None else asked
 
 

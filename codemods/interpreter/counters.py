@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.interpreter.values import Symbol, Value
@@ -33,13 +33,7 @@ def offset_of(key: Any) -> tuple[Any, int]:
 def by_bounds(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> bool | None:
     """Decide a comparison of a bounded unknown with a number, where the bounds decide it."""
     if isinstance(right, Symbol) and isinstance(left, (int, float)):
-        mirrored: dict[type[ast.cmpop], type[ast.cmpop]] = {
-            ast.Lt: ast.Gt,
-            ast.Gt: ast.Lt,
-            ast.LtE: ast.GtE,
-            ast.GtE: ast.LtE,
-        }
-        return by_bounds(interp, mirrored.get(type(op), type(op))(), right, left)
+        return by_bounds(interp, _MIRRORED.get(type(op), type(op))(), right, left)
     if not (isinstance(left, Symbol) and isinstance(right, (int, float))):
         return None
     low, high = _bounds_of(interp, left)
@@ -122,3 +116,61 @@ def _are_siblings(one: Hashable, other: Hashable) -> bool:
         and one[0] == "index"
         and one[2] != other[2]
     )
+
+
+def sure_answers(kind: type[ast.cmpop], left: Value, right: Value) -> Collection[bool]:
+    """The answers to a comparison of a counter with a number that its loop certainly comes to, where it goes on.
+
+    Those are the answers for the number that is next, and where the counter's last number is known, for all but that:
+    behind it there is no iteration to which anything could be carried.
+    """
+    if isinstance(right, Symbol):
+        left, right, kind = right, left, _MIRRORED.get(kind, kind)
+    if not isinstance(left, Symbol) or not isinstance(right, (int, float)) or not math.isfinite(right):
+        return ()
+    falls = _falls(left.key)
+    following, last = (left.high, left.low) if falls else (left.low, left.high)
+    if following is None:
+        return ()
+    asked = [following]
+    if last is not None:
+        around = (math.floor(right) + beyond for beyond in (-1, 0, 1, 2))
+        asked += [number for number in around if (last < number <= following if falls else following <= number < last)]
+    return {bool(COMPARE[kind](number, right)) for number in asked}
+
+
+_MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt,
+    ast.Gt: ast.Lt,
+    ast.LtE: ast.GtE,
+    ast.GtE: ast.LtE,
+}
+
+
+def _falls(key: Hashable) -> bool:
+    """Whether a counter is less in each iteration than in the one before."""
+    base, _ = offset_of(key)
+    return isinstance(base, tuple) and len(base) == 3 and base[0] == "index" and type(base[2]) is int and base[2] < 0
+
+
+def is_of_counters(key: Hashable) -> bool:
+    """Whether a condition is computed from counters of loops and from what stays as it is, and not every k-th time."""
+    return _counts(key) and not _changes_otherwise(key)
+
+
+def _counts(key: Hashable) -> bool:
+    return isinstance(key, tuple) and (key[:1] in (("index",), ("count",)) or any(map(_counts, key)))
+
+
+def _changes_otherwise(key: Hashable) -> bool:
+    """Whether something that changes from iteration to iteration is not a counter, or the condition is periodic."""
+    match key:
+        case ("index" | "count", *_) | ("len", ("tensor", *_)):
+            return False
+        case ("remainder", of, tuple() as period) if period[:1] != ("int",):  # which may be one
+            return _changes_otherwise(of)
+        case ("residue" | "remainder" | "~" | "tensor" | "item" | "get", *_):
+            return True
+        case tuple():
+            return any(map(_changes_otherwise, key))
+    return False

@@ -68,6 +68,8 @@ def make(interp: Interpreter, name: str, args: list[Value], keywords: dict[str, 
     made = interp.fresh_symbol(f"torch.utils.data.{name}")
     written = tuple(map(interp.site, node.args)) if isinstance(node, ast.Call) else ()
     if name == "TensorDataset":
+        if args and isinstance(args[0], TensorRef):
+            interp.rows[made.key] = interp.identity(args[0].cell.itself)
         if any(_has_graph(value) for value in args):
             interp.served[made.key] = Served(Sequence("tuple", [Binding(value) for value in args]), node, written)
     elif name in _PARTS and args:
@@ -76,8 +78,21 @@ def make(interp: Interpreter, name: str, args: list[Value], keywords: dict[str, 
     elif name == "DataLoader":
         batches = extents.makes_batches(args, keywords)
         made = interp.fresh_symbol("torch.utils.data.DataLoader", batches)
+        if args and _is_whole(interp, args[0], keywords.get("batch_size", args[1] if len(args) > 1 else 1)):
+            interp.whole.add(made.key)
         _serve(interp, made, args, keywords, node, batches)
     return made
+
+
+def _is_whole(interp: Interpreter, dataset: Value, size: Value) -> bool:
+    """Whether batches of a *size* hold all of a dataset: ``DataLoader(data, batch_size=len(data))``."""
+    of = interp.key(dataset)
+    match size:
+        case Symbol(key=("len", ("tensor", counted, _))) | Symbol(key=("item", ("attr", counted, "shape"), ("int", 0))):
+            return counted == interp.rows.get(of)
+        case Symbol(key=("len", counted)):
+            return counted == of
+    return False
 
 
 def _serve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections.abc import Hashable
 from contextlib import suppress
@@ -96,6 +97,8 @@ class Decisions(Interpreter):
             _, base, offset, modulus = key
             nought = ("residue", base, modulus, -offset % modulus)
             return not self.policy.decide(nought, not likely, optional=optional, prefer_false=True)
+        if value.low is not None or value.high is not None:
+            self.sure_answers[key] = {not answer for answer in counters.sure_answers(ast.Eq, value, 0)}
         denies = False
         if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
             denies, key, likely = True, key[1], not likely
@@ -111,19 +114,22 @@ class Decisions(Interpreter):
                 usual = self.usual_answer(condition)
                 return None if usual is None else not usual
             case ("Eq" | "Lt" | "Gt" as name, one, other):
-                left, right = self._usual_of(one), self._usual_of(other)
+                left, right = self.usual_value(one), self.usual_value(other)
                 if left is None or right is None:
                     return None
                 with suppress(TypeError):
                     return bool(_COMPARED[name](left, right))
                 return None
-        usual = self._usual_of(key)
+        usual = self.usual_value(key)
         return None if usual is None else bool(usual)
 
-    def _usual_of(self, key: Hashable) -> Value:
+    def usual_value(self, key: Hashable) -> Value:
         """The constant that a value is by a default, or is in any case; None for others."""
         match key:
-            case ("str" | "int" | "float", constant):
+            case ("plus", of, int() as more):
+                usual = self.usual_value(of)
+                return usual + more if isinstance(usual, (int, float)) else None
+            case ("str" | "int" | "float", (str() | int() | float()) as constant):
                 return constant
         known = self.defaults.get(key)
         return self._unknowns[key].usual if known is None and key in self._unknowns else known
@@ -131,9 +137,11 @@ class Decisions(Interpreter):
     def _by_default(self, key: Hashable, likely: bool) -> bool:
         """Whether an option is likely to be what it is compared with: where it has a default, that is what it is."""
         match key:
+            case ("overridden", *_):
+                return self.overridden.get(key, likely)
             case ("Eq", one, other):
                 for option, against in ((one, other), (other, one)):
-                    usual = self._usual_of(option)
+                    usual = self.usual_value(option)
                     is_text = isinstance(usual, str) and isinstance(against, tuple) and against[:1] == ("str",)
                     if is_text and not self.policy.denied(("Eq", option, ("str", usual))):
                         return against == ("str", usual)

@@ -12,6 +12,7 @@ from autofix.codemods.interpreter import (
     class_lookup,
     registration,
 )
+from autofix.codemods.interpreter.generators import Generator
 from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
@@ -92,6 +93,12 @@ def _decorated(interp: Interpreter, value: Value, decorator: Value, node: ast.ex
         if isinstance(decorator, GradMode):
             value.grad_mode = decorator.enabled
             return value
+        manager = _manager(interp, decorator, node)
+        if manager is not None:
+            value.managers = (*value.managers, manager)
+            return value
+        if isinstance(decorator, (Symbol, Method)):
+            interp.log.unresolved.add(value.name)
         if isinstance(decorator, Name):
             last = decorator.path.rpartition(".")[2]
             if last in ("singledispatch", "singledispatchmethod"):
@@ -110,6 +117,24 @@ def _decorated(interp: Interpreter, value: Value, decorator: Value, node: ast.ex
         made = interp.call(decorator, [value], {}, node)
         return made if isinstance(made, (Function, Bound, Class, Instance, Partial)) else value
     return value
+
+
+def _manager(interp: Interpreter, decorator: Value, node: ast.expr) -> Value:
+    """What is entered at each call of a function that a context manager decorates; None for any other decorator.
+
+    The function of a ``contextlib.contextmanager`` makes a new one each time.
+    """
+    if isinstance(decorator, Generator) and isinstance(node, ast.Call) and not node.keywords:
+        return Partial(interp.eval(node.func), [interp.eval(argument) for argument in node.args], {})
+    if isinstance(decorator, Instance) and _decorates(decorator):
+        return decorator
+    return None
+
+
+def _decorates(manager: Instance) -> bool:
+    """Whether a context manager is made to be a decorator, too."""
+    bases = class_lookup.lineage(manager.cls)
+    return any(isinstance(base, Name) and base.path == "contextlib.ContextDecorator" for base in bases)
 
 
 def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -21,6 +21,7 @@ from autofix.codemods.interpreter import (
     module_lists,
     module_tree,
     numbered,
+    overridden,
     overwriting,
 )
 from autofix.codemods.interpreter.values import (
@@ -95,15 +96,21 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
         case Symbol() | Method():
             owner = attributes.plain(interp, value)
             if isinstance(owner, Symbol):
-                slot = interp.attributes_of_opaque.get((owner.key, f"[{interp.key(index)!r}]"))
-                if slot is not None:
-                    return interp.read(slot)
-                if owner.key in interp.served and (one := datasets.item(interp, owner, index)) is not None:
-                    return one
-                picked_out = interp.symbol(("item", owner.key, interp.key(index)))
-                picked_out.detachment = picked_out.detachment or owner.detachment
-                return picked_out
+                return _of_symbol(interp, owner, index, node)
     return interp.fresh_symbol("item")
+
+
+def _of_symbol(interp: Interpreter, owner: Symbol, index: Value, node: ast.expr) -> Value:
+    slot = interp.attributes_of_opaque.get((owner.key, f"[{interp.key(index)!r}]"))
+    if slot is not None:
+        return interp.read(slot)
+    if isinstance(owner.key, tuple) and owner.key[:1] == ("match",):  # of `re`
+        return interp.call(Method(owner, "group", node), [index], {}, node)
+    if owner.key in interp.served and (one := datasets.item(interp, owner, index)) is not None:
+        return one
+    picked_out = interp.symbol(("item", owner.key, interp.key(index)))
+    picked_out.detachment = picked_out.detachment or owner.detachment
+    return picked_out
 
 
 def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: ast.expr) -> TensorRef:
@@ -242,7 +249,17 @@ def _of_unknown_index(interp: Interpreter, value: Sequence, index: Value, node: 
     for slot in value.items:
         if any(tensor.cell.node is not None for tensor in interp.tensors(slot.value)):
             return _guessed(interp.read(slot, value), value)
-    return _guessed(interp.read(value.items[0], value), value) if value.items else interp.fresh_symbol("item")
+    if _are_different_numbers(value) and isinstance(index, Symbol):
+        return interp.symbol(("constant", interp.identity(value), interp.key(index)))
+    if not value.items:
+        return interp.fresh_symbol("item")
+    return _guessed(interp.read(value.items[0], value), value)
+
+
+def _are_different_numbers(value: Sequence) -> bool:
+    """Whether all items are numbers, and not the same."""
+    numbers = [slot.value for slot in value.items]
+    return all(type(one) in (int, float) for one in numbers) and len(set(numbers)) > 1
 
 
 def _is_filled_first(interp: Interpreter, value: Sequence, node: ast.expr) -> bool:
@@ -295,6 +312,8 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
     object_there = numbered.in_mapping(interp, value, key, index)
     if object_there is not None:
         return object_there
+    if not value.more and value.items and all(_is_beyond(index, known) for known in value.items):
+        errors.happen(interp, "KeyError")
     place = _place_of(interp, value, index)
     if place is not None:
         return interp.read(value.items[place], value)
@@ -307,7 +326,7 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
     of_lists = isinstance(index, Symbol) and bool(value.items) and all(map(_is_list, value.items.values()))
     if slot is not None and value.default is None and not of_lists:
         return interp.fresh_symbol("item")
-    slot = alias(interp, value, key) if slot is None else None
+    slot = alias(interp, value, key, index) if slot is None else None
     if slot is not None:
         return interp.read(slot, value)
     if value.default is not None:
@@ -318,9 +337,17 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
     if of_lists:
         value.items[key] = Binding(Sequence("list"))  # one of them, whichever
         return value.items[key].value
+    if isinstance(key, tuple) and (flag := _only_flag(value)) is not None:
+        return flag
     if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
         interp.crash(f"KeyError: {key!r}", "KeyError")
     return interp.symbol(("item", interp.identity(value), key))
+
+
+def _only_flag(value: Mapping) -> bool | None:
+    """The truth value that a mapping holds under all of its keys; None for any other mapping."""
+    held = {slot.value if isinstance(slot.value, bool) else None for slot in value.items.values()}
+    return held.pop() if len(held) == 1 else None
 
 
 def _named_parameter(interp: Interpreter, value: Mapping, index: Value, node: ast.expr) -> Value | None:
@@ -452,7 +479,7 @@ def _holds_unknown_keys(value: Mapping) -> bool:
     return any(isinstance(key, tuple) for key in value.items)
 
 
-def alias(interp: Interpreter, value: Mapping, key: Hashable) -> Binding | None:
+def alias(interp: Interpreter, value: Mapping, key: Hashable, index: Value) -> Binding | None:
     """Binding that may stand under a key of which only the origin is known: a tensor that an earlier loop stored.
 
     Keys that one run of one loop produces are taken to differ from each other.  A known key stands for the last tensor
@@ -465,13 +492,20 @@ def alias(interp: Interpreter, value: Mapping, key: Hashable) -> Binding | None:
     for known, slot in value.items.items():
         if isinstance(known, tuple) and _origin(known) == _origin(key):
             continue
-        if not mapping_keys.may_be_one(known, key):
+        if not mapping_keys.may_be_one(known, key) or _is_beyond(index, known):
             continue
         if any(tensor.cell.node is not None for tensor in interp.tensors(slot.value)):
             if isinstance(known, tuple) and known[1][-1:] == key[1][-1:]:
                 return slot
             found = found or slot
     return found
+
+
+def _is_beyond(index: Value, known: Hashable) -> bool:
+    """Whether a counter has come further than a number that is known, or not so far."""
+    if not isinstance(index, Symbol) or not isinstance(known, (int, float)):
+        return False
+    return (index.low is not None and known < index.low) or (index.high is not None and known > index.high)
 
 
 def _origin(key: tuple[Hashable, ...]) -> Hashable:
@@ -533,6 +567,7 @@ def set_item(
                 # Beside what an earlier iteration added, it stands for all that are to come.
                 receiver.more = receiver.more or (isinstance(index, Symbol) and bool(receiver.items))
             _added_inside(interp, receiver, receiver.items.get(key), slot, target)
+            overridden.by_value(interp, receiver.items, receiver, key, value)
             receiver.items[key] = slot
         case Sequence():
             if receiver.kind == "tuple":

@@ -26,6 +26,7 @@ from autofix.codemods.interpreter import (
     loops,
     mapping_keys,
     module_lists,
+    overridden,
     streams,
     unpacking,
 )
@@ -439,6 +440,7 @@ def _dict(interp: Interpreter, node: ast.Dict) -> Value:
                 mapping.more = mapping.more or value.more
             else:
                 mapping.more = True
+                overridden.flags(interp, mapping.items, mapping)
             continue
         key = mapping_keys.mapping_key(interp, interp.eval(key_node))
         kept = interp.kept(value, "", value_node) if isinstance(value, TensorRef) else None

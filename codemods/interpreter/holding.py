@@ -59,6 +59,8 @@ def added(
 
     Under an index that goes with a loop; *again* says that another run of that loop counts the same.
     """
+    if interp.weak and interp.identity(receiver) in interp.weak:
+        return
     value = slot.value
     if isinstance(value, Instance) and any(_graphs_of(interp, value)):
         site = interp.site(expression) if expression is not None else None
@@ -394,6 +396,8 @@ def hands_over(interp: Interpreter, label: object, values: list[Value]) -> None:
     interp.tape.handed.extend((operand, interp.loops) for operand in interp.operands(*values))
     for value in values:
         _hand_objects(interp, value)
+        if isinstance(value, Instance) and not class_lookup.is_module(value):
+            interp.log.handed.add(value.cls.node)
 
 
 def _hand_objects(interp: Interpreter, value: Value) -> None:

@@ -30,7 +30,7 @@ from autofix.codemods.interpreter.library import (  # noqa: F401
     unread,
 )
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
-from autofix.codemods.interpreter.values import Instance, Name, Super, Value
+from autofix.codemods.interpreter.values import Instance, Mapping, Name, Sequence, Super, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -47,6 +47,10 @@ _AS_THEY_ARE = frozenset(
 """Built-in functions that ask an object itself, and not the container that it is by its class."""
 
 
+_KINDS = {"list": Sequence, "set": Sequence, "dict": Mapping}
+"""The values whose methods are also functions of a built-in class: ``list.clear(items)``."""
+
+
 def call_name(interp: Interpreter, path: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A call of something imported, by its dotted name."""
     if path in _READING:
@@ -58,6 +62,9 @@ def call_name(interp: Interpreter, path: str, args: list[Value], keywords: dict[
     if path in constants.FUNCTIONS:
         with suppress(constants.NotWritten):
             return constants.computed(interp, constants.FUNCTIONS[path], args, keywords)
+    kind, _, method = path.removeprefix("builtins.").partition(".")
+    if method and args and _KINDS.get(kind) is not None and isinstance(args[0], _KINDS[kind]):
+        return containers.call_container_method(interp, args[0], method, args[1:], keywords, node)
     result = model.call(interp, Call(node, path), given=args, keywords=keywords)
     return unread.unread(interp, path, args, keywords, node) if result is DECLINED else result
 

@@ -42,6 +42,8 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
     plan = UnrollPolicy(interp)
     if not items.cut:
         interp.unrolling.lengths[instance] = items.count or 0
+    elif _runs_once_by_default(interp, iterated):
+        interp.log.once.add(interp.site(node).span)
     numbers = _to_the_end(interp, node, instance, _numbers(interp, node, items, plan))
     for number in numbers:
         cut = items.cut and plan.cut
@@ -57,8 +59,11 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
             interp.assign(node.target, element, None)
             signal = interp.run(node.body)
         if signal in ("break", "return", "raise"):
+            interp.log.ended.add(interp.site(node).span)
             break
     else:
+        if items.cut and plan.cut:
+            interp.log.left_off.add(interp.site(node).span)
         signal = interp.run(node.orelse)
     numbers.close()
     if isinstance(iterated, Generator) and isinstance(node.iter, ast.Call):
@@ -66,6 +71,17 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
     return signal if signal in ("return", "raise") else ""
 
 
+def _runs_once_by_default(interp: Interpreter, iterated: Value) -> bool:
+    """Whether numbers are counted up to an option that is 1 or less by default: ``range(args.updates)``."""
+    match iterated:
+        case Symbol(key=("range", *numbers, _)) if len(numbers) <= _START_AND_STOP:
+            known = [interp.usual_value(one) for one in numbers]
+            return all(type(one) is int for one in known) and len(range(*known)) <= 1
+    return False
+
+
+_START_AND_STOP = 2
+"""The numbers that ``range`` takes, without a step."""
 SPAN = 130
 """The most iterations that are run to see what happens in some of them only."""
 COST = 12_000
@@ -273,10 +289,9 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
             if holds is False:
                 break
             signal = interp.run(node.body)
-        if signal == "break":
-            return ""
-        if signal in ("return", "raise"):
-            return signal
+        if signal in ("break", "return", "raise"):
+            interp.log.ended.add(interp.site(node).span)
+            return "" if signal == "break" else signal
         number += 1
         if number == 1:
             through = _taken_one_by_one(interp.unrolling.streams[asked:])
@@ -293,6 +308,8 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
         if number >= planned + plan.further():
             if counter is not None and plan.cut:
                 counter.finish()
+            if plan.cut:
+                interp.log.left_off.add(interp.site(node).span)
             _drain(interp, node)
             break
     return interp.run(node.orelse)

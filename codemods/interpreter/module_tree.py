@@ -11,6 +11,7 @@ from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
     Sequence,
+    Symbol,
     TensorImpl,
     TensorRef,
     TorchModule,
@@ -96,6 +97,14 @@ def parameters(interp: Interpreter, module: TorchModule | Instance, node: ast.ex
     return list(found.values())
 
 
+def names_in_state(interp: Interpreter, state: Symbol, node: ast.expr) -> list[str]:
+    """The names of parameters in what a module's ``state_dict()`` gave, if they are known; else none."""
+    module = interp.states.get(state.key)
+    known = [one.name for one in parameters(interp, module, node)] if module is not None else []
+    names = [name for name in known if name is not None]
+    return names if len(names) == len(known) else []
+
+
 def one_of(leaf: Leaf) -> Parameter:
     """One of the parameters that a leaf stands for, whichever: who freezes it leaves the others as they are."""
     return Parameter(None, TensorRef(TensorImpl(leaf.node, leaf.storage, leaf=leaf, part=True)))
@@ -104,27 +113,34 @@ def one_of(leaf: Leaf) -> Parameter:
 def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
     """Calls of ``parameters()`` and ``named_parameters()`` of which the program freezes some, by a name or a number.
 
-    Where a loop goes over what was chosen before (``for p in groups["frozen"]:``), these are all that give names, and
-    all in comprehensions; where a value is looked up by the name of a parameter (``average["head.weight"]``), all that
-    give names.
+    Where a loop goes over what was chosen before (``for p in groups["frozen"]:``), or asks for names, these are all
+    that give names, and all in comprehensions; where a value is looked up by the name of a parameter
+    (``average["head.weight"]``), all that give names.
     """
     found: set[ast.Call] = set()
-    chooses_before = False
-    freezing = {one for one in (*parsed.nodes.of(ast.Assign), *parsed.nodes.of(ast.Expr)) if _flag(one)}
+    chooses_before = replaces = False
+    statements = (*parsed.nodes.of(ast.Assign), *parsed.nodes.of(ast.Expr))
+    freezing = {one for one in statements if _flag(one) or _is_replaced_by_name(one)}
     loops: list[ast.For | ast.While] = [*parsed.nodes.of(ast.For), *parsed.nodes.of(ast.While)]
-    for loop in loops if freezing else ():
-        if not any(one in freezing for part in loop.body for one in parsed.nodes.within(part)):
-            continue
+    emptied = [one for one in parsed.nodes.of(ast.Expr) if _detaches_itself(one)]
+    for loop in loops if freezing or emptied else ():
         source = loop.iter if isinstance(loop, ast.For) else loop.test
         calls = [one for one in ast.walk(source) if _gives_parameters(one)]
+        inside = [one for part in loop.body for one in parsed.nodes.within(part)]
+        replacing = bool(calls) and any(one in emptied or _is_replaced_by_name(one) for one in inside)
+        replaces |= replacing
+        if not (replacing or any(one in freezing for one in inside)):
+            continue
         chooses_before = chooses_before or not calls
         if calls != [source] or not all(isinstance(_flag(one), _FIXED) for one in loop.body):
             found.update(calls)
     for comprehension in parsed.nodes.of(ast.ListComp):
         if _flag(ast.Expr(comprehension.elt)):
             found.update(one for one in ast.walk(comprehension) if _gives_parameters(one))
-    if chooses_before:
+    if chooses_before or any(map(_is_named, found)):
         found.update(_chosen_from(parsed))
+    if replaces:  # by others that go with them: `zip(net.named_parameters(), grads)`
+        found.update(one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one))
     if any(map(_asks_for_parameter, parsed.nodes.of(ast.Subscript))):
         found.update(one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one) and _is_named(one))
     return frozenset(found)
@@ -152,6 +168,22 @@ def _chosen_from(parsed: Parsed) -> Iterator[ast.Call]:
     for comprehension in comprehensions:
         if any(generator.ifs for generator in comprehension.generators):
             yield from (one for one in ast.walk(comprehension) if _gives_parameters(one))
+
+
+def _is_replaced_by_name(statement: ast.AST) -> bool:
+    """Whether a statement puts something in the place of a parameter: ``setattr(layer, name, nn.Parameter(...))``."""
+    match statement:
+        case ast.Expr(ast.Call(ast.Name("setattr"), [_, ast.Name(), _])):
+            return True
+    return False
+
+
+def _detaches_itself(statement: ast.AST) -> bool:
+    """Whether a statement is ``p.detach_()``, before something is put in the place of a parameter."""
+    match statement:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(), "detach_"))):
+            return True
+    return False
 
 
 def _is_named(call: ast.Call) -> bool:

@@ -11,18 +11,21 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.interpreter import comparisons
+from autofix.codemods.interpreter.library.registry import model
 from autofix.codemods.interpreter.values import Binding, Name, Value
 from autofix.codemods.source.sources import INSTALLED, last_name
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
-_CAUGHT = frozenset(("ImportError", "ModuleNotFoundError", "Exception", "BaseException"))
+_CAUGHT = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"))
 
 
 def leave(interp: Interpreter, node: ast.Try | ast.TryStar) -> None:
     """The end of a ``try`` whose body was executed without an error: what its handlers would have set is unknown."""
+    _fill_in(interp, node.handlers)
     module = next(_others(interp, node.body), "")
     if not module:
         return
@@ -36,6 +39,29 @@ def leave(interp: Interpreter, node: ast.Try | ast.TryStar) -> None:
                 interp.scope.names[name] = Binding(asked if known else comparisons.negated(interp, asked))
             case int() | str() | None as known if known != otherwise:
                 interp.scope.names[name] = Binding(interp.symbol(("imported", module, name)))
+
+
+def _fill_in(interp: Interpreter, handlers: list[ast.ExceptHandler]) -> None:
+    """What a handler writes out in the place of an import that is not read does what the imported function would do."""
+    for statement in _handling(handlers):
+        match statement:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                pass
+            case ast.Assign([ast.Name(name)], ast.Lambda()):
+                pass
+            case _:
+                continue
+        slot = interp.scope.names.get(name)
+        if slot is not None and isinstance(slot.value, Name) and not _is_read(slot.value.path):
+            interp.run([statement])
+
+
+def _is_read(path: str) -> bool:
+    """Whether it is known what a function of another package does."""
+    root, _, name = path.partition(".")
+    if root == "torch":
+        return "." in name or is_operation(name) or len(model.asked(path)) > 1  # the last one is for all of torch
+    return root in sys.stdlib_module_names or root in INSTALLED
 
 
 def _others(interp: Interpreter, body: list[ast.stmt]) -> Iterator[str]:
@@ -55,13 +81,17 @@ def _others(interp: Interpreter, body: list[ast.stmt]) -> Iterator[str]:
                 yield root
 
 
-def _set_without(handlers: list[ast.ExceptHandler]) -> Iterator[tuple[str, Value]]:
-    """The names that the handlers of a failed import set to constants, and these."""
+def _handling(handlers: list[ast.ExceptHandler]) -> Iterator[ast.stmt]:
+    """The statements that handle a failed import."""
     for handler in handlers:
         types = [handler.type] if not isinstance(handler.type, ast.Tuple) else handler.type.elts
-        if not any(one is None or last_name(one) in _CAUGHT for one in types):
-            continue
-        for statement in handler.body:
-            match statement:
-                case ast.Assign(targets=targets, value=ast.Constant(value=bool() | int() | str() | None as constant)):
-                    yield from ((target.id, constant) for target in targets if isinstance(target, ast.Name))
+        if any(one is None or last_name(one) in _CAUGHT for one in types):
+            yield from handler.body
+
+
+def _set_without(handlers: list[ast.ExceptHandler]) -> Iterator[tuple[str, Value]]:
+    """The names that the handlers of a failed import set to constants, and these."""
+    for statement in _handling(handlers):
+        match statement:
+            case ast.Assign(targets=targets, value=ast.Constant(value=bool() | int() | str() | None as constant)):
+                yield from ((target.id, constant) for target in targets if isinstance(target, ast.Name))

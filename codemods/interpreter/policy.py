@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from autofix.codemods.interpreter.bounds import Bounds, Comparison, comparison
@@ -360,14 +360,16 @@ _SUBSCRIPT = 3
 """Length of the key of ``value[index]``."""
 
 
-def varies(key: Hashable) -> bool:
-    """Whether a condition is computed from something that changes from iteration to iteration.
+def varies(key: Hashable, fixed: Container[Hashable] = ()) -> bool:
+    """Whether a condition is computed from something that changes from iteration to iteration, and is not *fixed*.
 
     The item of a loop does, which is told apart by the loop and the iteration; ``shape[0]`` changes if ``shape`` does.
     """
     if isinstance(key, tuple):
         is_subscript = key[:1] == ("item",) and len(key) == _SUBSCRIPT
-        return (key[:1] in _CHANGING and not is_subscript) or any(map(varies, key))
+        if key[:1] in _CHANGING and not is_subscript:
+            return key not in fixed
+        return any(varies(part, fixed) for part in key)
     return False
 
 

@@ -262,6 +262,10 @@ class Interpreter(Symbols, Recording, ABC):
         """The answer to a condition by the defaults of options; None where they do not say."""
 
     @abstractmethod
+    def usual_value(self, key: Hashable) -> Value:
+        """The constant that a value is by a default, or is in any case; None for others."""
+
+    @abstractmethod
     def truth_key(self, tensor: TensorRef) -> Hashable:
         """The key of a tensor's one element as a condition: another one once the tensor was changed."""
 

@@ -18,7 +18,7 @@ from autofix.codemods.autograd.catalogue import (
 )
 from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, PartChange, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
-from autofix.codemods.interpreter import cuts, dtypes, escapes, holding
+from autofix.codemods.interpreter import asked_again, cuts, dtypes, escapes, holding
 from autofix.codemods.interpreter.forms import form_of, whole_of
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
@@ -285,7 +285,10 @@ class Recorder(Interpreter):
                 made.cell.node.doubtful = leaf is None and not differentiable
                 made.cell.node.layer = layer
             return made
-        return self.fresh_symbol("call", label)
+        found = self.fresh_symbol("call", label)
+        if self.loops and asked_again.stays(self, label, values):
+            self.looked_up.add(found.key)
+        return found
 
     def detached(
         self, tensor: TensorRef, node: ast.expr, *, own_version: bool = False, how: str = "detach"

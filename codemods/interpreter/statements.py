@@ -503,7 +503,7 @@ def _delete(interp: Interpreter, node: ast.Delete) -> str:
         if isinstance(target, ast.Name):
             interp.scope.declared.get(target.id, interp.scope).names.pop(target.id, None)
         elif isinstance(target, ast.Subscript):
-            container = interp.eval(target.value)
+            container = class_lookup.opened(interp.eval(target.value))
             index = interp.eval(target.slice)
             holding.emptied(interp, container)
             if isinstance(container, Sequence):

@@ -14,6 +14,7 @@ from autofix.codemods.interpreter import (
     errors,
     mapping_keys,
     module_lists,
+    module_tree,
     opaque_results,
 )
 from autofix.codemods.interpreter.generators import Exhausted, Generator
@@ -123,7 +124,7 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
         case str():
             return Stream(len(value), lambda at, exact: value[at])
         case TensorRef() if opaque_results.is_collection(value):
-            return _unknown(interp, opaque_results.as_object(interp, value))
+            return _unknown(interp, opaque_results.as_object(interp, value), node)
         case TensorRef():
             begun = value.cell.storage.version
             return Stream(None, lambda at, exact: _row_of(interp, value, at, node, begun, exact=exact))
@@ -143,10 +144,10 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
             if following is not None:
                 following = class_lookup.bind(following, made)
                 return Stream(None, lambda at, exact: _next_of(interp, following, node))
-            return _unknown(interp, made)
+            return _unknown(interp, made, node)
         case Instance() if class_lookup.base_module(value) is not None:
             return stream(interp, class_lookup.base_module(value), node)
-    return _unknown(interp, value)
+    return _unknown(interp, value, node)
 
 
 def _next_of(interp: Interpreter, following: Value, node: ast.expr) -> Value:
@@ -213,7 +214,7 @@ def first_of(items: Stream, count: int) -> list[Value]:
     return found
 
 
-def _unknown(interp: Interpreter, value: Value) -> Stream:
+def _unknown(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
     serial = interp.new_instance()
     if isinstance(value, Symbol) and isinstance(value.key, tuple) and value.key[:1] == ("range",):
         start, stop, step = _written_in(value.key)
@@ -233,10 +234,15 @@ def _unknown(interp: Interpreter, value: Value) -> Stream:
             made.detachment = made.detachment or value.detachment
         return made
 
+    if isinstance(value, Symbol) and value.key in interp.states:
+        names = module_tree.names_in_state(interp, value, node)
+        if names:
+            return Stream(len(names), lambda at, exact: names[at], PARTS)
+    count = 1 if isinstance(value, Symbol) and value.key in interp.whole else None
     loader = datasets.served(interp, value)
     if loader is not None:
-        return Stream(None, lambda at, exact: datasets.batch(interp, loader, item(at)))
-    return Stream(None, lambda at, exact: item(at))
+        return Stream(count, lambda at, exact: datasets.batch(interp, loader, item(at)))
+    return Stream(count, lambda at, exact: item(at))
 
 
 def _written_in(key: tuple[Hashable, ...]) -> tuple[int | None, int | None, int | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import attributes, class_lookup, elements, module_calls, optimizers
+from autofix.codemods.interpreter import attributes, class_lookup, elements, errors, module_calls, optimizers
 from autofix.codemods.interpreter.library import containers, modules
 from autofix.codemods.interpreter.values import Class, Instance, Mapping, Super, Value
 
@@ -27,6 +27,10 @@ def call_super(
         target = ast.Attribute(node, args[0], ast.Store())
         attributes.set_plainly(interp, receiver.instance, args[0], args[1], ast.copy_location(target, node), None)
         return None
+    if name == "__getattr__" and len(args) == 1 and isinstance(args[0], str):
+        # Asked for what the object has not: of a module, what is no parameter and no other module.
+        errors.happen(interp, "AttributeError")
+        return interp.fresh_symbol("attr", args[0])
     if name == "__init__":
         if isinstance(receiver.instance, Instance):
             if not optimizers.become(interp, receiver.instance, args, keywords, node):

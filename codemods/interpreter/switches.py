@@ -8,15 +8,20 @@ A mistake in a branch of its own is certain all the same: whoever takes that bra
 from __future__ import annotations
 
 import ast
+import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Set
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from autofix.codemods.facts import Certainty, Fact, Span
+from autofix.codemods.interpreter import counters
 from autofix.codemods.interpreter.policy import is_shape, varies
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.reach import statement_at
 from autofix.codemods.source.sources import Source
+
+_SECOND = 2
+"""Passes after which what was done in the first iteration of a loop and in one that stands for any later one shows."""
 
 
 class Run(NamedTuple):
@@ -28,17 +33,31 @@ class Run(NamedTuple):
     """The answers to these by the defaults of options; None where they do not say."""
     computed: Collection[Hashable]
     """Those of them that ask for numbers that a network gave: ``if torch.isfinite(loss)``."""
+    uncertain: Collection[Hashable]
+    """Those of them that ask for numbers that count, where no iteration may be one with this answer: ``if i < 99``."""
+    looked_up: Container[Hashable]
+    """Values, by their keys, that stay as they are although they are asked for in each iteration."""
     facts: frozenset[Fact]
     executed: Set[ast.stmt]
     passes: Mapping[Span, int]
     """Number of backward passes by their places."""
+    left_off: Set[Span]
+    """Loops of which the first iterations were run, and which go on as far as the run knows."""
 
 
 def run_of(interp: Interpreter, facts: Iterable[Fact]) -> Run:
     passes = Counter(one.site.span for one in interp.tape.passes)
     answers = interp.policy.answers
     usual = {key: interp.usual_answer(key) for key in answers}
-    return Run(answers, usual, interp.computed, frozenset(facts), interp.log.executed, passes)
+    uncertain = {
+        key
+        for key, answer in answers.items()
+        if counters.is_of_counters(key) and answer not in interp.sure_answers.get(key, ())
+    }
+    log = interp.log
+    left_off = log.left_off - log.ended
+    kinds = interp.computed, uncertain, interp.looked_up
+    return Run(answers, usual, *kinds, frozenset(facts), log.executed, passes, left_off)
 
 
 def switched(runs: Collection[Run], sources: Collection[Source]) -> set[Fact]:
@@ -60,22 +79,31 @@ def _has_like(run: Run, fact: Fact) -> bool:
 
 
 def _is_other_way(one: Run, other: Run, fact: Fact) -> bool:
-    """Whether *other* runs the pass of a mistake as often as *one* and differs from it by switches alone."""
+    """Whether *other* runs the pass of a mistake as often as *one* and differs from it by switches alone.
+
+    A loop that was left off after its second iteration would run it again.
+    """
     passes = [role.span for role in fact.roles() if role.name == "failed"]
-    is_as_long = all(other.passes.get(span, 0) >= one.passes.get(span, 0) for span in passes)
+    goes_on = any(role.name == "loop" and role.span in other.left_off for role in fact.roles())
+    least = _SECOND if goes_on else math.inf
+    is_as_long = all(other.passes.get(span, 0) >= min(one.passes.get(span, 0), least) for span in passes)
     return is_as_long and _differ_by_switches(one, other)
 
 
 def _differ_by_switches(one: Run, other: Run) -> bool:
     """Whether two runs differ by switches alone, which *one* does not have as they usually are."""
     changed = [key for key, answer in one.answers.items() if other.answers.get(key, answer) is not answer]
-    switches = (key in one.computed or _is_switch(key) for key in changed)
+    switches = (key in one.computed or key in one.uncertain or _is_switch(key, one.looked_up) for key in changed)
     return bool(changed) and all(switches) and all(one.usual[key] is not one.answers[key] for key in changed)
 
 
-def _is_switch(key: Hashable) -> bool:
+def _is_switch(key: Hashable, looked_up: Container[Hashable]) -> bool:
     """Whether a condition stays as it is for the whole program, and is not about the sizes of what it computes with."""
-    return not varies(key) and not _measures(key)
+    while isinstance(key, tuple) and key[:1] == ("not",):
+        key = key[1]
+    if isinstance(key, tuple) and key[:1] == ("hasattr",):
+        return True
+    return not varies(key, looked_up) and not _measures(key)
 
 
 def _measures(key: Hashable) -> bool:

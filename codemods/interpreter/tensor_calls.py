@@ -190,6 +190,9 @@ def call_tensor_method(
     interp: Interpreter, tensor: TensorRef, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
 ) -> Value:
     """``tensor.name(...)``."""
+    own = interp.tensor_methods.get(name) if interp.tensor_methods else None
+    if own is not None:
+        return interp.call(interp.read(own), [tensor, *args], keywords, node)
     name = _OPERATORS.get(name, name)
     result = of_tensor.call(interp, Call(node, name), tensor, given=args, keywords=keywords)
     if result is not DECLINED:

@@ -17,6 +17,7 @@ from autofix.codemods.interpreter import (
     frameworks,
     opaque_results,
     optimizers,
+    overridden,
     tensor_calls,
     unread_networks,
 )
@@ -129,6 +130,11 @@ def _zero_grad(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Value, 
 @of_unknown("state_dict", "load_state_dict", "flatten_parameters")
 def _unlike_tensors(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Value, **__: Value) -> Value:
     return interp.fresh_symbol(call.name)  # of another key than the receiver's: it is no part of the model
+
+
+@of_unknown("keys")
+def _keys(interp: Interpreter, call: Call, receiver: Symbol, /) -> Value:
+    return receiver if receiver.key in interp.states else DECLINED  # of a module's state: iterating gives them, too
 
 
 @of_unknown("requires_grad_")
@@ -259,8 +265,14 @@ def _is_trained(value: Value) -> bool:
 
 
 @of_unknown("parse_args")
-def _parse_args(interp: Interpreter, call: Call, parser: Symbol, /, args: Value = None, *_: Value) -> Value:
-    return _parsed(interp, parser, args)
+def _parse_args(
+    interp: Interpreter, call: Call, parser: Symbol, /, args: Value = None, namespace: Value = None
+) -> Value:
+    parsed = _parsed(interp, parser, args)
+    if isinstance(namespace, Instance):
+        for name, slot in namespace.names.items():
+            interp.attributes_of_opaque[parsed.key, name] = slot
+    return parsed
 
 
 @of_unknown("parse_known_args")
@@ -287,6 +299,18 @@ _OF_ACTIONS = {"store_true": False, "store_false": True}
 """The defaults of options by what their parser does with them."""
 
 
+@of_unknown("set_defaults")
+def _set_defaults(interp: Interpreter, call: Call, parser: Symbol, /, **values: Value) -> Value:
+    parsed = interp.symbol(("arguments", parser.key))
+    if call.node in interp.spread:
+        overridden.options(interp, parsed)
+    for name, usual in values.items():
+        if name not in interp.options.setdefault(parsed.key, []):
+            interp.options[parsed.key].append(name)
+        if isinstance(usual, (str, int, float)):
+            interp.defaults["attr", parsed.key, name] = usual
+
+
 @of_unknown("add_argument")
 def _add_argument(interp: Interpreter, call: Call, parser: Symbol, /, *args: Value, **options: Value) -> Value:
     parsed = interp.symbol(("arguments", parser.key))
@@ -295,9 +319,10 @@ def _add_argument(interp: Interpreter, call: Call, parser: Symbol, /, *args: Val
     action = options.get("action")
     usual = options.get("default", _OF_ACTIONS.get(action) if isinstance(action, str) else None)
     given = options.get("dest", long[0].lstrip("-").replace("-", "_") if long else "")
-    interp.options.setdefault(parsed.key, []).append(given)
-    if isinstance(usual, (str, int, float)):
+    others = interp.options.setdefault(parsed.key, [])
+    if isinstance(usual, (str, int, float)) and given not in others:  # of two for one name, the first says
         interp.defaults["attr", parsed.key, given] = usual
+    others.append(given)
 
 
 # What a value is

@@ -304,6 +304,8 @@ class Function:
     owner: Class | None = None
     grad_mode: bool | None = None
     """Grad mode that a ``no_grad``/``enable_grad`` decorator sets for the call."""
+    managers: tuple[Value, ...] = ()
+    """Context managers that decorate it, or functions that make them, the innermost first."""
     generator: bool = False
     flavour: str = ""
     """``staticmethod``, ``classmethod``, ``property`` or nothing."""
@@ -373,6 +375,45 @@ class Registered(dict[str, Binding]):
 
     def values(self) -> Any:
         return [slot for _, slot in self.items()]
+
+
+class Attributes(dict[Hashable, Binding]):
+    """The attributes of an unknown *owner* by their names, as ``vars`` gives them: what is set here is set there."""
+
+    def __init__(
+        self, known: dict[Hashable, Binding], owner: Symbol, home: dict[tuple[Hashable, str], Binding]
+    ) -> None:
+        super().__init__(known)
+        self.owner = owner
+        self._home = home
+
+    def __setitem__(self, name: Hashable, slot: Binding) -> None:
+        super().__setitem__(name, slot)
+        if "_home" in vars(self) and isinstance(name, str):  # not yet, while a copy is made
+            self._home[self.owner.key, name] = slot
+
+
+class ParameterTable(dict[Hashable, Binding]):
+    """The ``_parameters`` of a module: what is put there is used in the place of a parameter, whether frozen or not."""
+
+    def __init__(self, owner: dict[str, Binding], leaf: Leaf | None) -> None:
+        super().__init__({name: slot for name, slot in owner.items() if _is_parameter(slot.value)})
+        self._owner, self._leaf = owner, leaf
+
+    def __setitem__(self, name: Hashable, slot: Binding) -> None:
+        super().__setitem__(name, slot)
+        if "_leaf" not in vars(self):  # while a copy is made
+            return
+        if name in self._owner:
+            self._owner[str(name)] = slot
+        elif self._leaf is not None:
+            self._leaf.frozen, self._leaf.frozen_at = False, None
+            if name in self._leaf.parts:
+                self._leaf.parts[str(name)] = False
+
+
+def _is_parameter(value: Value) -> bool:
+    return isinstance(value, TensorRef) and value.cell.leaf is not None
 
 
 @dataclass(eq=False, slots=True)

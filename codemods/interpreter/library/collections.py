@@ -71,13 +71,18 @@ def _counter(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -
 
 @model("collections.OrderedDict", "weakref.WeakKeyDictionary", "weakref.WeakValueDictionary")
 def _dictionary(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
-    return dictionary(interp, call, *args, **keywords)
+    made = dictionary(interp, call, *args, **keywords)
+    if call.last == "WeakValueDictionary":
+        interp.weak.add(interp.identity(made))
+    return made
 
 
 @model("weakref.WeakSet")
 def _weak_set(interp: Interpreter, call: Call, *args: Value) -> Value:
     items = [class_lookup.opened(arg) for arg in args]
-    return copy_of(interp, items[0], "set", call.node) if items else Sequence("set")
+    made = copy_of(interp, items[0], "set", call.node) if items else Sequence("set")
+    interp.weak.add(interp.identity(made))
+    return made
 
 
 @model("weakref.proxy")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.interpreter import attributes, constants, elements, holding, mapping_keys, written
+from autofix.codemods.interpreter import attributes, constants, elements, holding, mapping_keys, overridden, written
 from autofix.codemods.interpreter.library.builtins import dictionary
 from autofix.codemods.interpreter.library.iterators import in_order
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
@@ -215,7 +215,7 @@ def _index(interp: Interpreter, call: Call, receiver: Sequence, /, *args: Value)
 @of_mapping("get", "pop", "setdefault")
 def _get(interp: Interpreter, call: Call, receiver: Mapping, key: Value, default: Value = None, /) -> Value:
     place = mapping_keys.key_in(interp, key, receiver)
-    found = receiver.items.get(place) or elements.alias(interp, receiver, place)
+    found = receiver.items.get(place) or elements.alias(interp, receiver, place, key)
     if found is not None:
         if call.name == "pop":
             receiver.items.pop(place, None)
@@ -226,7 +226,10 @@ def _get(interp: Interpreter, call: Call, receiver: Mapping, key: Value, default
         receiver.items[place] = interp.slot(default, name, expression)
         return default
     open_question = receiver.more or (isinstance(place, tuple) and bool(receiver.items))
-    return interp.symbol(("get", interp.identity(receiver), place)) if open_question else default
+    if not open_question:
+        return default
+    of_constants = all(is_constant(slot.value) and slot.value is not None for slot in receiver.items.values())
+    return interp.symbol(("constant" if of_constants else "get", interp.identity(receiver), place))
 
 
 @of_mapping("update")
@@ -244,6 +247,9 @@ def _update(interp: Interpreter, call: Call, receiver: Mapping, /, *args: Value,
             _take_over(interp, receiver, given, node)
         else:
             receiver.more = True
+            overridden.flags(interp, receiver.items, receiver)
+    if node in interp.spread:
+        overridden.flags(interp, receiver.items, receiver)
     for name, value in keywords.items():
         slot = interp.slot(value, written.receiver(interp, node), written.keyword(node, name))
         receiver.items[name] = slot

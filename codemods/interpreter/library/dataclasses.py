@@ -74,6 +74,8 @@ def _as_container(value: Value, name: str) -> Value:
 def _namespace(interp: Interpreter, call: Call, *_: Value, **names: Value) -> Value:
     """An object with nothing but the attributes that it is given."""
     node = call.node
+    if node in interp.spread:
+        return DECLINED
     body = ast.ClassDef("SimpleNamespace", [], [], [], [])
     ast.copy_location(body, node)
     slots = {name: interp.slot(value, name, written.keyword(node, name)) for name, value in names.items()}

@@ -159,6 +159,8 @@ def _map(interp: Interpreter, call: Call, function: Value, /, *iterables: Value)
 @model("builtins.filter")
 def _filter(interp: Interpreter, call: Call, wanted: Value, items: Value, /) -> Value:
     """``filter(wanted, items)``, where of each item it is known whether it is; else any of them may be."""
+    if isinstance(items, Mapping) and not items.more:
+        items = copy_of(interp, items, "list", call.node)
     if not isinstance(items, Sequence) or items.more or len(items.items) > streams.ITEMS:
         return items
     kept = []

@@ -149,7 +149,9 @@ def _buffers(interp: Interpreter, call: Call, module: TorchModule | Instance, /,
 
 @of_module("state_dict")
 def _state_dict(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
-    return interp.fresh_symbol(call.name)
+    state = interp.fresh_symbol(call.name)
+    interp.states[state.key] = module
+    return state
 
 
 @of_module("flatten_parameters")

@@ -140,7 +140,8 @@ def _functional_call(
     interp: Interpreter, call: Call, module: Value, parameters: Value, inputs: Value, *_: Value, **__: Value
 ) -> Value:
     """A call of a module with its own parameters, or with copies without a graph; with others it is not read."""
-    if not _are_its_own(interp, module, parameters):
+    loose = interp.grad and not interp.operands(parameters)
+    if loose or not _are_its_own(interp, module, parameters):
         copies = isinstance(parameters, Mapping) and bool(parameters.items) and not interp.operands(parameters)
         return interp.opaque(call.name, [inputs], call.node, differentiable=True) if copies else DECLINED
     return _called_with(interp, module, inputs, call)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import is_operation
-from autofix.codemods.interpreter import attributes, class_lookup
+from autofix.codemods.interpreter import attributes, class_lookup, overridden
 from autofix.codemods.interpreter.comparisons import TENSOR_OR_PARAMETER
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
@@ -28,6 +28,7 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     TorchModule,
     Value,
+    is_constant,
 )
 
 if TYPE_CHECKING:
@@ -127,6 +128,8 @@ def _issubclass(interp: Interpreter, call: Call, cls: Value, wanted: Value, /) -
 
 @model("builtins.callable")
 def _callable(interp: Interpreter, call: Call, value: Value, /) -> Value:
+    if is_constant(value):
+        return False
     return True if isinstance(value, (Function, Bound, Class, Instance)) else interp.fresh_symbol("callable")
 
 
@@ -147,6 +150,8 @@ def _getattr(interp: Interpreter, call: Call, owner: Value, name: Value = None, 
     if not isinstance(name, str):
         if isinstance(owner, Name) and owner.path == "torch.optim":
             return _SOME_OPTIMIZER
+        if isinstance(owner, Instance):
+            interp.log.handed.add(owner.cls.node)
         slot = modules.part_named(owner, asked) if class_lookup.is_any_module(owner) else None
         return slot.value if slot is not None else interp.fresh_symbol("getattr")
     if default and isinstance(owner, Instance) and name not in owner.names:
@@ -168,6 +173,8 @@ def _setattr(interp: Interpreter, call: Call, owner: Value, name: Value, value: 
         attributes.set_attribute(interp, owner, name, value, target, expression)
     elif class_lookup.is_any_module(owner) and class_lookup.is_any_module(value):
         modules.register(interp, owner, name, value)
+    else:
+        overridden.attributes(interp, owner, name, value)
 
 
 @model("builtins.object.__setattr__")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from autofix.codemods.interpreter import constants
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.unknown_calls import of_unknown
-from autofix.codemods.interpreter.values import Symbol, Value
+from autofix.codemods.interpreter.values import Symbol, Value, is_constant
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -52,9 +52,19 @@ def _found(interp: Interpreter, function: str, pattern: str, text: Value) -> Val
     if found is None:
         return None
     if isinstance(found, re.Match):
-        return Symbol(("match", pattern, text), low=1)
+        return Symbol(("match", function, pattern, text), low=1)
     with suppress(constants.NotWritten):
         return constants.as_value(interp, found)
+    return DECLINED
+
+
+@of_unknown("group", "groups", "groupdict", "start", "end", "span")
+def _of_match(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value) -> Value:
+    match receiver.key:
+        case ("match", str(function), str(pattern), str(text)) if all(map(is_constant, args)):
+            found = getattr(re, function)(pattern, text)
+            with suppress(constants.NotWritten, IndexError, TypeError):
+                return constants.as_value(interp, getattr(found, call.name)(*args))
     return DECLINED
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def _variable(interp: Interpreter, call: Call, name: Value, default: Value = None, /) -> Value:
     """A variable of the environment, the same wherever it is read."""
     found = interp.symbol(("environment", interp.key(name)))
-    found.usual = default if isinstance(default, str) else None
+    found.usual = default if isinstance(default, (str, int, float)) else None
     return found
 
 

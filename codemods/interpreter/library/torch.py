@@ -9,7 +9,7 @@ from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.autograd.graph import Saved
 from autofix.codemods.facts import TENSORS_AND_NUMBERS
-from autofix.codemods.interpreter import attributes, cuts, dtypes, escapes, extents, tensor_calls
+from autofix.codemods.interpreter import asked_again, attributes, cuts, dtypes, escapes, extents, tensor_calls
 from autofix.codemods.interpreter.library import foreach
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
@@ -326,8 +326,11 @@ _WITHOUT_TENSORS = (
 
 
 @model(*(f"torch.{package}.*" for package in _WITHOUT_TENSORS.split()), "torch.autocast", "torch.Generator")
-def _unknown(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
-    return interp.fresh_symbol(call.name)
+def _unknown(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
+    found = interp.fresh_symbol(call.name)
+    if interp.loops and asked_again.stays(interp, call.name, [*args, *keywords.values()]):
+        interp.looked_up.add(found.key)
+    return found
 
 
 # Operations

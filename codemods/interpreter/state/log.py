@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from autofix.codemods.facts import Span
 from autofix.codemods.source.sources import Site
 
 
@@ -12,7 +13,19 @@ class Log:
 
     def __init__(self) -> None:
         self.executed: set[ast.stmt] = set()
+        self.left_off: set[Span] = set()
+        """Loops of which the first iterations were run, and nothing ended them."""
+        self.ended: set[Span] = set()
+        """Loops that a ``break``, a ``return`` or an error ended."""
+        self.once: set[Span] = set()
+        """Loops that run once at most, if the options that say how often have their defaults."""
         self.called: set[ast.AST] = set()
+        self.unresolved: set[str] = set()
+        """Names of functions that are called, or may be, in a way that was not followed."""
+        self.unentered: set[ast.AST] = set()
+        """Functions that call themselves more often than they were followed."""
+        self.handed: set[ast.ClassDef] = set()
+        """Classes of objects that were handed to code which was not read, and may have called any of their methods."""
         self.crashes: set[tuple[int, str]] = set()
         """Errors that the program certainly meets, with their lines: a method of None, an undefined name."""
         self.legacy: dict[tuple[str, int], Site] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter.policy import BranchPolicy, is_short, varies
@@ -34,8 +34,24 @@ class Symbols(Environment):
         """The keys of the conditions whether imported names are there, by their paths."""
         self.computed: set[Hashable] = set()
         """The keys of conditions that ask for numbers that were taken out of a graph."""
+        self.states: dict[Hashable, Value] = {}
+        """Modules, by the keys of what their ``state_dict()`` gave."""
+        self.weak: set[int] = set()
+        """The identities of containers that keep nothing alive."""
+        self.tensor_methods: dict[str, Binding] = {}
+        """Functions that the program has made methods of all tensors."""
+        self.overridden: dict[Hashable, bool] = {}
+        """Flags that may have been set otherwise, by their keys, and what they were before."""
+        self.looked_up: set[Hashable] = set()
+        """The keys of what something that stays as it is gives for a name: ``config.getint("train", "length")``."""
+        self.sure_answers: dict[Hashable, Collection[bool]] = {}
+        """The answers to conditions on counters, by their keys, to which a loop that goes on certainly comes."""
         self.served: dict[Hashable, Served] = {}
         """Datasets and loaders whose items have a graph, by the keys of their values."""
+        self.rows: dict[Hashable, Hashable] = {}
+        """The keys of tensors whose rows are the items of a dataset, by the dataset's."""
+        self.whole: set[Hashable] = set()
+        """The keys of loaders that hand out all of a dataset at once."""
         self.named: dict[Hashable, Value] = {}
         """Modules, by the keys of the unknown values that are names of their parameters."""
         self.bounds: dict[Hashable, tuple[float, float]] = {}

@@ -1,0 +1,46 @@
+"""Calls in loops that give the same each time: ``config.getint("train", "length")``, ``dist.is_initialized()``.
+
+What they return is not known, but neither does anything say that it changes from one iteration to the next.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
+
+from autofix.codemods.interpreter.policy import varies
+from autofix.codemods.interpreter.values import Class, Function, Name, Symbol, Value, is_constant
+from autofix.codemods.source.sources import INSTALLED
+
+if TYPE_CHECKING:
+    from autofix.codemods.interpreter.protocol import Interpreter
+
+_ANOTHER_EACH_TIME = re.compile(r"rand|secrets|shuffle|choice|sample|uuid|queue|\bnext$|\binput$")
+"""Modules and functions whose results are others each time."""
+
+
+def stays(interp: Interpreter, label: Hashable, values: Iterable[Value]) -> bool:
+    """Whether a call that was not read, by its *label*, asks for the same with the same arguments in each iteration."""
+    given = list(values)
+    if varies(label, interp.looked_up) or not all(_stays(interp, value) for value in given):
+        return False
+    match label:
+        case str(path) | ("method", ("new" | "~", "call", str(path), _), _) if _is_of_library(path):
+            return True
+        case ("method", *_):  # of an object of which nothing is known: by a name, it is looked up
+            return bool(given) and type(given[0]) is str
+    return False
+
+
+def _is_of_library(path: str) -> bool:
+    root = path.partition(".")[0]
+    known = "." not in path or root in sys.stdlib_module_names or root in INSTALLED
+    return known and _ANOTHER_EACH_TIME.search(path) is None
+
+
+def _stays(interp: Interpreter, value: Value) -> bool:
+    if isinstance(value, Symbol):
+        return not varies(value.key, interp.looked_up)
+    return is_constant(value) or isinstance(value, (Name, Function, Class))
