@@ -41,6 +41,8 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
                 and changes_of[change.leaf] == 1
                 and not site.source.text_of(site.node).partition("(")[0].endswith("lerp_")
             ),
+            # `total = torch.zeros(1, requires_grad=True)`, then `total += loss`: nobody trains the total.
+            result=change.computed and change.leaf.name.startswith("tensor:") and change.leaf not in tape.owned,
         )
     for site, (made, origin, hooked, detached) in tape.parts_changed.items():
         told = origin.span if origin is not None else None
