@@ -338,7 +338,7 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     path = interp.policy.path._replace(answers=given)
     for fact in checks.facts_of(interp, found, of_script=path.entry == MODULE):
         if interp.policy.gives_options and fact.certainty is Certainty.CERTAIN and not isinstance(fact, _OF_A_CALL):
-            fact = fact.doubted(Doubt.SWITCH)
+            fact = found.doubted(fact, Doubt.SWITCH)
         facts.add(fact)
         found.facts.setdefault(fact, path)
     flow.collect(interp, found)
