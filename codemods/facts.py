@@ -452,6 +452,8 @@ class LeafChanged(Fact):
     """Whether a tensor is added to it, or multiplied with it: a computation, perhaps, rather than an update."""
     computed: bool = False
     """Whether others learn by that tensor: it was computed from other parameters, or it is a gradient with a graph."""
+    result: bool = False
+    """Whether the leaf is no parameter, and what is added to it was computed from some: a total that begins as zero."""
 
     @property
     def cause(self) -> Span:
@@ -459,7 +461,8 @@ class LeafChanged(Fact):
 
     @property
     def message(self) -> str:
-        return f"`{self.name}` modifies a parameter in place while autograd records"
+        what = "a tensor that requires grad" if self.result else "a parameter"
+        return f"`{self.name}` modifies {what} in place while autograd records"
 
 
 TENSORS_AND_NUMBERS = "tensors and numbers"

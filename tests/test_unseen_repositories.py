@@ -310,3 +310,70 @@ def test_a_cut_behind_the_maker_is_none_of_the_judges_business() -> None:
     analysis = analyse(CYCLE, "train.py")
     assert [finding.fixed for finding in analysis.findings] == [True]
     assert "judge(fake.detach()).pow(2)" in analysis.patched
+
+
+TOTAL = """\
+import torch
+from torch import nn
+
+class Meter:
+    def __init__(self):
+        self.total = START
+
+net = nn.Linear(4, 4)
+optimizer = torch.optim.Adam(net.parameters())
+for batch in torch.randn(3, 8, 4):
+    BODY
+    optimizer.zero_grad()
+    loss.sum().backward()
+    optimizer.step()
+"""
+PENALTY = """\
+import torch
+
+def penalty(net):
+    total = START
+    for parameter in net.parameters():
+        total += parameter.pow(2).sum()
+    return total
+"""
+TOTALS = {
+    "a name": (("loss = START", "loss += net(batch).pow(2).mean()"), "loss = loss + net(batch).pow(2).mean()"),
+    "an attribute": (
+        ("meter = Meter()", "meter.total += net(batch).pow(2).mean()", "loss = meter.total * 0.5"),
+        "meter.total = meter.total + net(batch).pow(2).mean()",
+    ),
+    "an item": (
+        ("parts = dict(ce=START)", "parts['ce'] += net(batch).pow(2).mean()", "loss = parts['ce']"),
+        "parts['ce'] = parts['ce'] + net(batch).pow(2).mean()",
+    ),
+    "another function": (
+        ("loss = net(batch).pow(2).mean() + penalty(net)",),
+        "total = total + parameter.pow(2).sum()",
+    ),
+}
+
+
+def with_total(body: tuple[str, ...]) -> str:
+    text = TOTAL.replace("BODY", "\n    ".join(body))
+    return PENALTY + text if "penalty(" in text else text
+
+
+@pytest.mark.parametrize(("body", "repaired"), TOTALS.values(), ids=TOTALS)
+def test_a_total_of_losses_that_requires_grad_becomes_a_new_tensor(body: tuple[str, ...], repaired: str) -> None:
+    text = with_total(body)
+    analysis = analyse(text.replace("START", "torch.zeros(1, requires_grad=True)"), "train.py")
+    assert {(finding.code, finding.fixed) for finding in analysis.findings} == {("AF301", True)}
+    assert repaired in analysis.patched
+    assert "no_grad" not in analysis.patched
+
+
+@pytest.mark.parametrize("body", [body for body, _ in TOTALS.values()], ids=TOTALS)
+@pytest.mark.parametrize("start", ["torch.zeros(1, requires_grad=True).cuda()", "torch.zeros(1)"])
+def test_a_total_of_losses_is_a_leaf_no_more_on_a_gpu(body: tuple[str, ...], start: str) -> None:
+    assert analyse(with_total(body).replace("START", start), "train.py").findings == ()
+
+
+def test_what_a_function_adds_up_for_unknown_parameters_is_no_update() -> None:
+    analysis = analyse(PENALTY.replace("START", "torch.zeros(1, requires_grad=True)"), "penalty.py")
+    assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF300", False)]

@@ -32,6 +32,8 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
     changes_of = Counter(change.leaf for change in tape.leaf_changes.values())
     for site, change in tape.leaf_changes.items():
         certainty = Certainty.LIKELY if site in tape.supposed_changes else Certainty.CERTAIN
+        # `total = torch.zeros(1, requires_grad=True)`, then `total += loss`: nobody trains the total.
+        is_total = change.leaf.name.startswith("tensor:") and change.leaf not in tape.owned
         yield LeafChanged(
             certainty=certainty,
             changed=site.span,
@@ -39,12 +41,14 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
             mixed=change.mixed,
             # `mean.mul_(0.9).add_(x, alpha=0.1)` and `mean.lerp_(x, 0.1)` are moving averages.
             computed=change.differentiable
+            or (is_total and change.unknown)
             or (
                 change.computed
                 and change.leaf in tape.owned
                 and changes_of[change.leaf] == 1
                 and not site.source.text_of(site.node).partition("(")[0].endswith("lerp_")
             ),
+            result=is_total and change.computed,
         )
     for site, (made, origin, hooked, detached) in tape.parts_changed.items():
         told = origin.span if origin is not None else None

@@ -37,6 +37,7 @@ def write_into(
     *added* is the value that was added to, or multiplied with, what is written: ``x[i] += v``.  *places* are the
     tensors among the values that say where, and that the operation saves.
     """
+    _arrive(interp, tensor, node)
     cell = tensor.cell
     saved = tuple(one.cell.storage.as_saved() for one in interp.tensors(*places))
     interp.change(tensor, node, operands=[added])
@@ -94,6 +95,7 @@ def in_place(
 
     What such an operation saves of its own input it saves as a copy, or it saves the result (aten's ``*_`` kernels).
     """
+    _arrive(interp, tensor, node)
     cell = tensor.cell
     result = None
     if not (_is_kept_from_graphs(cell) and interp.grad):
@@ -116,6 +118,14 @@ def in_place(
     elif isinstance(node, ast.AugAssign) and cell.base is not None and any(map(interp.operands, args)):
         kept = interp.kept(TensorRef(cell.base), interp.source.text_of(node.target), node.value, cell.base)
         _carried(interp, kept, cell.base)
+
+
+def _arrive(interp: Interpreter, tensor: TensorRef, node: ast.expr | ast.stmt) -> None:
+    """A leaf that was moved to a GPU is another tensor there, computed from it: that copy is what is changed in place."""
+    if tensor.moved is None or not tensor.cell.is_leaf or not interp.grad:
+        return
+    tensor.cell = interp.operation("to", [tensor], node, scalar=tensor.cell.scalar).cell  # type: ignore[arg-type]
+    tensor.moved = None
 
 
 def give_graph(interp: Interpreter, tensor: TensorRef, made: Node) -> None:

@@ -338,14 +338,18 @@ class Recorder(Interpreter):
             if leaf is None or cell is None or cell.mixed:
                 continue
             if self.grad and cell.is_leaf and not leaf.frozen:
-                added = self.tensors(*operands)
-                below = cuts.leaves_in(added)
-                computed = leaf not in below and not all(one.frozen for one in below)
-                self.tape.leaf_changes[self.site(node)] = LeafChange(
-                    leaf, bool(added), computed, cuts.has_differentiable_gradient(added)
-                )
-                if leaf.supposed:
-                    self.tape.supposed_changes.add(self.site(node))
+                self._note_leaf_change(leaf, operands, self.site(node))
+
+    def _note_leaf_change(self, leaf: Leaf, operands: Iterable[Value], site: Site) -> None:
+        """A leaf that requires grad is changed in place with *operands*."""
+        added = self.tensors(*operands)
+        below = cuts.leaves_in(added)
+        computed = leaf not in below and not all(one.frozen for one in below)
+        unknown = any(isinstance(one, Symbol) for one in operands) or any(one.cell.vague for one in added)
+        change = LeafChange(leaf, bool(added), computed, cuts.has_differentiable_gradient(added), unknown)
+        self.tape.leaf_changes[site] = change
+        if leaf.supposed:
+            self.tape.supposed_changes.add(site)
 
     def change_by_hand(self, tensor: TensorRef) -> None:
         """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""

@@ -12,7 +12,7 @@ from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import Statement
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
-from autofix.codemods.rules.out_of_place import spelled_out
+from autofix.codemods.rules.out_of_place import as_a_new_tensor, spelled_out
 
 
 class GuardLeaf(Codemod):
@@ -29,7 +29,8 @@ class GuardLeaf(Codemod):
         of a frozen parameter by one that is not: a teacher that follows its student gets a graph of all updates so far.
 
     Fix:
-        The update is no part of the computation: it goes under ``with torch.no_grad():``.
+        The update is no part of the computation: it goes under ``with torch.no_grad():``. Where losses are added up in
+        a tensor that requires grad, ``total += loss``, the sum is a new tensor: ``total = total + loss``.
 
     When it is not what you want:
         Where the change is to be differentiated through, make a new tensor: ``w = w - lr * g``, as in meta-learning.
@@ -54,7 +55,9 @@ class GuardLeaf(Codemod):
         if fact.mixed and _computes(statement, tree):
             for patch in spelled_out(tree.node(fact.changed, cst.AugAssign), tree, alone=True):
                 yield Candidate(patch, "compute a new tensor instead of modifying the parameter", Keeps.PARAMETERS)
-        if fact.computed:
+        if fact.result and not fact.computed:
+            yield from as_a_new_tensor(fact.changed, tree)
+        if fact.computed or fact.result:
             return
         for run in (*_loops_around(statement, tree), [statement]):
             yield Candidate(guarded(tree, run), "update parameters under no_grad")
