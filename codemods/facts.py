@@ -452,6 +452,10 @@ class LeafChanged(Fact):
     """Whether a tensor is added to it, or multiplied with it: a computation, perhaps, rather than an update."""
     computed: bool = False
     """Whether others learn by that tensor: it was computed from other parameters, or it is a gradient with a graph."""
+    total: bool = field(default=False, metadata={"role": False})
+    """Whether losses are added up in it."""
+    flagged: Span | None = field(default=None, metadata={"role": False})
+    """The call that made it require grad; no optimizer has it, and others are to learn by what is written into it."""
 
     @property
     def cause(self) -> Span:

@@ -18,7 +18,7 @@ from autofix.codemods.autograd.catalogue import (
 )
 from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, PartChange, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
-from autofix.codemods.interpreter import cuts, dtypes, escapes, holding
+from autofix.codemods.interpreter import cuts, dtypes, escapes, holding, overwriting
 from autofix.codemods.interpreter.forms import form_of, whole_of
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
@@ -338,8 +338,9 @@ class Recorder(Interpreter):
                 added = self.tensors(*operands)
                 below = cuts.leaves_in(added)
                 computed = leaf not in below and not all(one.frozen for one in below)
+                total = computed and overwriting.is_total(cell, leaf, added)
                 self.tape.leaf_changes[self.site(node)] = LeafChange(
-                    leaf, bool(added), computed, cuts.has_differentiable_gradient(added)
+                    leaf, bool(added), computed, cuts.has_differentiable_gradient(added), total
                 )
                 if leaf.supposed:
                     self.tape.supposed_changes.add(self.site(node))
