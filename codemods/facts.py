@@ -454,6 +454,10 @@ class LeafChanged(Fact):
     """Whether others learn by that tensor: it was computed from other parameters, or it is a gradient with a graph."""
     result: bool = False
     """Whether the leaf is no parameter, and what is added to it was computed from some: a total that begins as zero."""
+    total: bool = field(default=False, metadata={"role": False})
+    """Whether losses are added up in it."""
+    flagged: Span | None = field(default=None, metadata={"role": False})
+    """The call that made it require grad; no optimizer has it, and others are to learn by what is written into it."""
 
     @property
     def cause(self) -> Span:

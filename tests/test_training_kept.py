@@ -108,6 +108,59 @@ RIGHT = {
 """,
         ("p = p - .1 * p.grad", "p.data = p.data - .1 * p.grad; p.grad = None"),
     ),
+    "a total that requires grad": (
+        POLICY
+        + """for s in x.split(2):
+    total = torch.zeros(1, requires_grad=True)
+    for row in s:
+        total += net(row).pow(2).mean()
+    loss = total"""
+        + STEP,
+        ("total += net(row)", "total = total + net(row)"),
+    ),
+    "a total that requires grad and is added to by a method": (
+        POLICY
+        + """for s in x.split(2):
+    loss = torch.tensor(0.0, requires_grad=True)
+    loss.add_(net(s).pow(2).mean())"""
+        + STEP,
+        ("loss.add_(net(s).pow(2).mean())", "loss = loss + net(s).pow(2).mean()"),
+    ),
+    "a buffer that requires grad": (
+        POLICY
+        + """for s in x.split(2):
+    out = torch.zeros(2, 2, requires_grad=True)
+    for i, row in enumerate(s):
+        out[i] = net(row)
+    loss = out.pow(2).mean()"""
+        + STEP,
+        (", requires_grad=True", ""),
+    ),
+    "a bank that requires grad": (
+        POLICY
+        + """bank = torch.zeros(6, 2, requires_grad=True)
+for i in range(3):
+    new = net(x[2 * i : 2 * i + 2])
+    loss = new.pow(2).mean() + (new @ bank.T).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    bank[2 * i : 2 * i + 2] = new
+""",
+        (", requires_grad=True", ""),
+        ("] = new\n", "] = new.detach()\n"),
+    ),
+    "rows of a prompt are written": (
+        POLICY
+        + """prompt = nn.Parameter(torch.randn(3, 2))
+opt = torch.optim.SGD([prompt, *net.parameters()], 0.1)
+for s in x.split(2):
+    rows = prompt
+    rows[:2] = net(s)
+    loss = rows.pow(2).mean()"""
+        + STEP,
+        ("rows = prompt", "rows = prompt.clone()"),
+    ),
     "an old policy beside something else": (
         POLICY
         + """old, _ = policy(x)

@@ -161,6 +161,8 @@ class LeafChange(NamedTuple):
     """Whether that tensor has a graph that leads to other parameters, and not to this one, as a moving average has."""
     differentiable: bool = False
     """Whether that tensor is computed from a gradient that has a graph of its own, as in meta-learning."""
+    total: bool = False
+    """Whether losses are added up in it: it is a single number, and no parameter of a module."""
     unknown: bool = False
     """Whether what is added is not known, and may have been computed from parameters."""
 

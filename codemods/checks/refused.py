@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator
 
+from autofix.codemods.autograd.graph import LeafChange, Tape
 from autofix.codemods.facts import (
     Certainty,
     ComputedParameter,
@@ -19,6 +21,7 @@ from autofix.codemods.facts import (
     OutGiven,
     PartBeside,
     PartChanged,
+    Span,
     UpdateRefused,
     ViewDetached,
     WatchedChanged,
@@ -39,12 +42,14 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
             changed=site.span,
             name=site.source.text_of(site.node),
             mixed=change.mixed,
+            total=change.total,
+            flagged=_flagged(change, tape),
             # `mean.mul_(0.9).add_(x, alpha=0.1)` and `mean.lerp_(x, 0.1)` are moving averages.
             computed=change.differentiable
             or (is_total and change.unknown)
             or (
                 change.computed
-                and change.leaf in tape.owned
+                and change.leaf in (tape.owners if isinstance(site.node, ast.Subscript) else tape.owned)
                 and changes_of[change.leaf] == 1
                 and not site.source.text_of(site.node).partition("(")[0].endswith("lerp_")
             ),
@@ -58,6 +63,14 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
         yield PartChanged(made=made.span, changed=site.span, name=site.source.text_of(site.node), base=True)
     for site in tape.outs:
         yield OutGiven(changed=site.span, name=site.source.text_of(site.node))
+
+
+def _flagged(change: LeafChange, tape: Tape) -> Span | None:
+    """The call that made a tensor require grad into which only others' results are written, to learn by them."""
+    leaf = change.leaf
+    made = leaf.node.site if leaf.node is not None else None
+    buffer = change.computed and leaf.name.startswith("tensor:") and leaf not in tape.owners and not leaf.asked
+    return made.span if made is not None and buffer else None
 
 
 def calls(interp: Interpreter) -> Iterator[Fact]:

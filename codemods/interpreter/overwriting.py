@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import operand_names
-from autofix.codemods.autograd.graph import Node, StoreEvent
+from autofix.codemods.autograd.graph import Leaf, Node, StoreEvent
 from autofix.codemods.interpreter import cuts, holding
 from autofix.codemods.interpreter.values import (
     PartWritten,
@@ -40,7 +41,7 @@ def write_into(
     _arrive(interp, tensor, node)
     cell = tensor.cell
     saved = tuple(one.cell.storage.as_saved() for one in interp.tensors(*places))
-    interp.change(tensor, node, operands=[added])
+    interp.change(tensor, node, operands=[added, *values])
     place = _written_place(interp, node)
     root = None
     if expression is None and isinstance(node, ast.Call):
@@ -66,6 +67,18 @@ def write_into(
                 )
         elif owner.node is None and not (owner.mixed or owner.vague or owner.unsure):
             owner.detachment = cuts.joined(interp, operands, node) or owner.detachment
+
+
+def is_total(cell: TensorImpl, leaf: Leaf, added: list[TensorRef]) -> bool:
+    """Whether losses are added up in a leaf: ``total = torch.zeros(1, requires_grad=True)``, then ``total += loss``."""
+    made = leaf.node.site.node if leaf.node is not None else None
+    if not leaf.name.startswith("tensor:") or all(one.cell.node is None or one.cell.node.leaf for one in added):
+        return False
+    return cell.scalar is True or (made is not None and _ONE_NUMBER.search(ast.unparse(made)) is not None)
+
+
+_ONE_NUMBER = re.compile(r"\b(zeros|ones|empty)\(\(?\[?1?,?\]?\)?[,)]|\b\w*[tT]ensor\(\[?-?[\d.e-]+\]?[,)]")
+"""Calls that make a tensor of one number."""
 
 
 def _written_place(interp: Interpreter, node: ast.expr | ast.stmt) -> str:

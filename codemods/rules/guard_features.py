@@ -152,7 +152,7 @@ class GuardFeatures(Codemod):
             maker = tree.function_of(kept)
             if len(block) > 1 and isinstance(maker, cst.FunctionDef) and maker.name.value != "__init__":
                 yield from self._again(fact, kept, tree, name, instead=True)
-            if not isinstance(only_part(made), cst.Expr):  # `prune.l1_unstructured(layer, "weight", 0.3)`, done again
+            if not _changes_a_module(made, tree):
                 yield from self._move([made], loop, tree, name)
         yield from self._again(fact, kept, tree, name)
         yield from self._as_it_was(fact, tree)
@@ -410,6 +410,13 @@ def _as_targets(fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree) 
     compared = fact.target or compared_with_new(kept, made, used, loop, tree)
     compared = compared or compared_in_closure(kept, made, used, tree)
     return compared, refreshing(kept, tree.statement_of(made), loop, tree)
+
+
+def _changes_a_module(statement: Statement, tree: Tree) -> bool:
+    """Whether a function from elsewhere is called for its effect: ``prune.l1_unstructured(layer, "weight", 0.3)``."""
+    part = only_part(statement)
+    call = part.value if isinstance(part, cst.Expr) else None
+    return isinstance(call, cst.Call) and tree.is_of_torch(call.func)
 
 
 def _defines(run: list[Statement]) -> bool:
