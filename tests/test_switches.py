@@ -121,6 +121,11 @@ def test_an_option_that_is_given_nothing_has_its_default() -> None:
         "h = h.detach() if float(loss) < 1e9 else h",
         "if not next(cell.parameters()).is_cuda: h = h.detach()",
         "if not hasattr(cell, 'module'): h = h.detach()",
+        "h = h if torch.isnan(loss).any() else h.detach()",
+        "if not (loss >= 0):\n        continue\n    h = h.detach()",
+        "if not h.abs().max() < 1e9:\n        continue\n    h = h.detach()",
+        "if h.is_floating_point(): h = h.detach()",
+        "if not h.ndim > 1:\n        continue\n    h = h.detach()",
     ],
 )
 def test_a_condition_on_the_loss_or_the_model_is_no_certain_mistake(end: str) -> None:
@@ -304,7 +309,7 @@ ASKED_AGAIN = (
     "torch.distributed.get_rank()",
     "logging.getLogger('train').isEnabledFor(10)",
     "hashlib.md5(b'a').hexdigest() == ''",
-    "operator.truth(len(sys.argv))",
+    "operator.truth(3)",
     "event.is_set()",
     "callable(None)",
 )

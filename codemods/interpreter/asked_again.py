@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter.policy import varies
-from autofix.codemods.interpreter.values import Class, Function, Name, Symbol, Value, is_constant
+from autofix.codemods.interpreter.values import Class, Function, Name, Sequence, Value, is_constant
 from autofix.codemods.source.sources import INSTALLED
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ _ANOTHER_EACH_TIME = re.compile(r"rand|secrets|shuffle|choice|sample|uuid|queue|
 
 
 def stays(interp: Interpreter, label: Hashable, values: Iterable[Value]) -> bool:
-    """Whether a call that was not read, by its *label*, asks for the same with the same arguments in each iteration."""
+    """Whether a call that was not read, by its *label*, asks for the same in each iteration, with constants at most."""
     given = list(values)
-    if varies(label, interp.looked_up) or not all(_stays(interp, value) for value in given):
+    if varies(label, interp.looked_up) or not all(map(_is_fixed, given)):
         return False
     match label:
         case str(path) | ("method", ("new" | "~", "call", str(path), _), _) if _is_of_library(path):
@@ -35,12 +35,12 @@ def stays(interp: Interpreter, label: Hashable, values: Iterable[Value]) -> bool
 
 
 def _is_of_library(path: str) -> bool:
-    root = path.partition(".")[0]
-    known = "." not in path or root in sys.stdlib_module_names or root in INSTALLED
-    return known and _ANOTHER_EACH_TIME.search(path) is None
+    root, _, name = path.partition(".")
+    known = root in sys.stdlib_module_names or root in INSTALLED
+    return known and bool(name) and _ANOTHER_EACH_TIME.search(path) is None
 
 
-def _stays(interp: Interpreter, value: Value) -> bool:
-    if isinstance(value, Symbol):
-        return not varies(value.key, interp.looked_up)
+def _is_fixed(value: Value) -> bool:
+    if isinstance(value, Sequence):
+        return not value.more and all(is_constant(slot.value) for slot in value.items)
     return is_constant(value) or isinstance(value, (Name, Function, Class))

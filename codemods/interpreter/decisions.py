@@ -42,8 +42,6 @@ class Decisions(Interpreter):
                 counters.note(self, value.key, answer)
                 return answer
             case TensorRef():
-                if value.cell.node is not None or value.cell.detachment is not None:
-                    self.computed.add(self.truth_key(value))
                 return self.policy.decide(self.truth_key(value), likely, optional=optional)
             case Name(path=path) if path in self.optional_imports:
                 return self.policy.decide(self.optional_imports[path], likely, optional=optional)
@@ -57,7 +55,11 @@ class Decisions(Interpreter):
 
     def truth_key(self, tensor: TensorRef) -> Hashable:
         """The key of a tensor's one element as a condition: another one once the tensor was changed."""
-        return ("~", "truth", self.identity(tensor.cell), tensor.cell.storage.version)
+        cell = tensor.cell
+        key = ("~", "truth", self.identity(cell), cell.storage.version)
+        if cell.node is not None or cell.detachment is not None or cell.judged:
+            self.computed.add(key)
+        return key
 
     def consequence(self, condition: Symbol | TensorRef) -> bool | None:
         """Whether a condition holds for which a pass was run, or not run, on this path; None for any other."""

@@ -136,7 +136,7 @@ class BranchPolicy:
         changes = varies(key)
         flips = (changes or not optional or likely is prefer_false) and not periodic(key)
         place, steers = self.place() if flips else (None, False)
-        flips = flips and (steers or not _compares_dimensions(key))
+        flips = flips and (steers or not compares_dimensions(key))
         asked_at = place, _form(key)
         if position < len(self.path.answers):
             answer = self.path.answers[position]
@@ -289,10 +289,10 @@ def periodic(key: Hashable) -> bool:
     return False
 
 
-def _compares_dimensions(key: Hashable) -> bool:
+def compares_dimensions(key: Hashable) -> bool:
     """Whether a tensor is asked for the number of its dimensions, which is the same in every run."""
     match key:
-        case (_, ("~", "dim" | "ndimension", _) | ("attr", ("tensor", *_), "ndim"), ("int", _)):
+        case (_, ("~", "dim" | "ndimension", _) | ("attr", _, "ndim"), ("int", _)):
             return True
     return False
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from autofix.codemods.facts import Certainty, Fact, Span
 from autofix.codemods.interpreter import counters
-from autofix.codemods.interpreter.policy import is_shape, varies
+from autofix.codemods.interpreter.policy import compares_dimensions, is_shape, varies
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.reach import statement_at
 from autofix.codemods.source.sources import Source
@@ -93,8 +93,14 @@ def _is_other_way(one: Run, other: Run, fact: Fact) -> bool:
 def _differ_by_switches(one: Run, other: Run) -> bool:
     """Whether two runs differ by switches alone, which *one* does not have as they usually are."""
     changed = [key for key, answer in one.answers.items() if other.answers.get(key, answer) is not answer]
-    switches = (key in one.computed or key in one.uncertain or _is_switch(key, one.looked_up) for key in changed)
+    switches = (_may_be_otherwise(one, key) for key in changed)
     return bool(changed) and all(switches) and all(one.usual[key] is not one.answers[key] for key in changed)
+
+
+def _may_be_otherwise(run: Run, key: Hashable) -> bool:
+    """Whether the answer to a condition may be another one in each iteration in which a run asks for it."""
+    known = key in run.computed or key in run.uncertain
+    return known or compares_dimensions(key) or _is_switch(key, run.looked_up)
 
 
 def _is_switch(key: Hashable, looked_up: Container[Hashable]) -> bool:

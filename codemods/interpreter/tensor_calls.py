@@ -208,7 +208,10 @@ def call_tensor_method(
             return cuts.carry(interp, made, [tensor], node, name)
         if name in _OF_SHAPE and not args and not keywords:  # asked twice of one tensor, the same
             return interp.symbol(("~", name, ("tensor", interp.identity(tensor.cell))))
-        return interp.fresh_symbol(name)
+        found = interp.fresh_symbol(name)
+        if name.startswith("is_"):  # the same for all that a network gives at this place
+            interp.computed.add(found.key)
+        return found
     if name.endswith("_") and not name.startswith("_"):
         if catalogue.is_left_out(operation(name[:-1]), [tensor, *args], keywords):
             return tensor
@@ -342,6 +345,11 @@ def _places(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
     return [given[one] for one in ("index", "mask") if one in saved and one in given]
 
 
+def _is_computed(tensor: TensorRef) -> bool:
+    """Whether it has a graph, had one, or says something of such a tensor."""
+    return tensor.cell.node is not None or tensor.cell.detachment is not None or tensor.cell.judged
+
+
 def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A torch function or method that computes something of its tensor arguments."""
     values = [*args, *keywords.values()]
@@ -356,6 +364,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
             return out
         found = interp.data()
         found.cell.whole = dtypes.is_whole(name)
+        found.cell.judged = any(map(_is_computed, interp.tensors(*values)))
         found.cell.detachment = cuts.dropped(interp, values, node, "integer") if catalogue.drops_graph(name) else None
         cuts.note_inference(interp, found.cell)
         return found

@@ -121,6 +121,8 @@ class TensorImpl:
     """Whether its elements certainly are whole numbers or truth values (see ``interpreter.dtypes``)."""
     single: bool = False
     """Whether its elements certainly are floats of single precision (see ``interpreter.dtypes``)."""
+    judged: bool = False
+    """Whether it says something of tensors that have a graph, or had one: ``torch.isnan(loss)``."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
 
