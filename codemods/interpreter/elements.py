@@ -95,15 +95,21 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
         case Symbol() | Method():
             owner = attributes.plain(interp, value)
             if isinstance(owner, Symbol):
-                slot = interp.attributes_of_opaque.get((owner.key, f"[{interp.key(index)!r}]"))
-                if slot is not None:
-                    return interp.read(slot)
-                if owner.key in interp.served and (one := datasets.item(interp, owner, index)) is not None:
-                    return one
-                picked_out = interp.symbol(("item", owner.key, interp.key(index)))
-                picked_out.detachment = picked_out.detachment or owner.detachment
-                return picked_out
+                return _of_opaque(interp, owner, index, node)
     return interp.fresh_symbol("item")
+
+
+def _of_opaque(interp: Interpreter, owner: Symbol, index: Value, node: Any) -> Value:
+    if owner.key in interp.parameter_tables and isinstance(index, str):
+        return attributes.get(interp, interp.parameter_tables[owner.key], index, node)
+    slot = interp.attributes_of_opaque.get((owner.key, f"[{interp.key(index)!r}]"))
+    if slot is not None:
+        return interp.read(slot)
+    if owner.key in interp.served and (one := datasets.item(interp, owner, index)) is not None:
+        return one
+    picked_out = interp.symbol(("item", owner.key, interp.key(index)))
+    picked_out.detachment = picked_out.detachment or owner.detachment
+    return picked_out
 
 
 def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: ast.expr) -> TensorRef:
@@ -573,7 +579,23 @@ def set_item(
             elif base is not None:
                 set_item(interp, base, index, value, target, expression)
         case Symbol():
-            interp.attributes_of_opaque[receiver.key, f"[{interp.key(index)!r}]"] = interp.slot(value, name, expression)
+            _put_into_opaque(interp, receiver, index, value, target, expression)
+
+
+def _put_into_opaque(
+    interp: Interpreter,
+    receiver: Symbol,
+    index: Value,
+    value: Value,
+    target: ast.Subscript,
+    expression: ast.expr | None,
+) -> None:
+    module = interp.parameter_tables.get(receiver.key)
+    if module is not None:
+        attributes.put_parameter(interp, module, index, value, target, expression)
+        return
+    slot = interp.slot(value, interp.source.text_of(target), expression)
+    interp.attributes_of_opaque[receiver.key, f"[{interp.key(index)!r}]"] = slot
 
 
 _COUNTERS = ("index", "count")
