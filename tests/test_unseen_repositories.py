@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.source.program import Program
 from autofix.engine import analyse
 
 HEAD = """\
@@ -377,3 +379,55 @@ def test_a_total_of_losses_is_a_leaf_no_more_on_a_gpu(body: tuple[str, ...], sta
 def test_what_a_function_adds_up_for_unknown_parameters_is_no_update() -> None:
     analysis = analyse(PENALTY.replace("START", "torch.zeros(1, requires_grad=True)"), "penalty.py")
     assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF300", False)]
+
+
+GIVEN = """
+import torch
+from torch import nn
+from torch.nn.utils import stateless
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(2, 4)), nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return x @ self.weight.T + self.bias
+
+net, hyper = NET, nn.Linear(3, 10)
+optimizer = torch.optim.Adam(hyper.parameters())
+for step in range(3):
+    made = hyper(torch.randn(3))
+    weight, bias = made[:8].view(2, 4), made[8:]
+    PUT
+    loss = net(torch.randn(5, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+PUT = {
+    "attributes": "del net.weight, net.bias; net.weight, net.bias = weight, bias",
+    "their table": "net._parameters['weight'] = weight; net._parameters['bias'] = bias",
+    "a table with a name": "table = net._parameters; table['weight'], table['bias'] = weight, bias",
+    "one by one": "for name, p in list(net._parameters.items()): net._parameters[name] = p.detach() * made.sum()",
+    "by setattr": "for name, p in list(net.named_parameters()): delattr(net, name); setattr(net, name, p * made.sum())",
+}
+
+
+OF_ONES_OWN = ("attributes", "their table", "a table with a name")
+
+
+@pytest.mark.parametrize(
+    ("put", "net"),
+    [*((put, "nn.Linear(4, 2)") for put in PUT.values()), *((PUT[name], "Own()") for name in OF_ONES_OWN)],
+    ids=[*PUT, *(f"{name} of a module of one's own" for name in OF_ONES_OWN)],
+)
+def test_what_is_put_in_the_place_of_parameters_is_trained(put: str, net: str) -> None:
+    seen = analyze(Program.of(GIVEN.replace("PUT", put).replace("NET", net), "train.py"))
+    assert f"Linear:{seen_before(net)}" in {name for _, name in seen.trained}
+    assert seen.facts == ()
+
+
+def seen_before(net: str) -> int:
+    """The number of parameters that were made before those of the network that makes others."""
+    return {"nn.Linear(4, 2)": 1, "Own()": 2}[net]

@@ -292,7 +292,10 @@ def plain(interp: Interpreter, value: Value) -> Value:
             found.usual = interp.defaults.get(found.key)
             return found
         if isinstance(value.receiver, (Instance, TorchModule)):
-            return interp.symbol(("attr", interp.identity(value.receiver), value.name))
+            found = interp.symbol(("attr", interp.identity(value.receiver), value.name))
+            if value.name == "_parameters" and class_lookup.is_any_module(value.receiver):
+                interp.parameter_tables[found.key] = value.receiver
+            return found
         receiver = value.receiver
         made = receiver.cell.node if isinstance(receiver, TensorRef) else None
         if made is not None and made.leaf is None and not is_method(value.name):
@@ -655,9 +658,19 @@ def _is_described(value: Instance, name: str) -> bool:
 
 
 def set_plainly(
-    interp: Interpreter, receiver: Value, name: str, value: Value, target: ast.expr, expression: ast.expr | None
+    interp: Interpreter,
+    receiver: Value,
+    name: str,
+    value: Value,
+    target: ast.expr,
+    expression: ast.expr | None,
+    *,
+    checked: bool = True,
 ) -> None:
-    """Set an attribute on the receiver itself, bypassing the properties and descriptors of its class."""
+    """Set an attribute on the receiver itself, bypassing the properties and descriptors of its class.
+
+    Unless that is *checked*, a layer takes any tensor in the place of a parameter.
+    """
     owner = receiver if isinstance(receiver, Instance) else None
     slot = interp.slot(value, interp.source.text_of(target), expression, owner)
     if interp.policy.path.entry:
@@ -673,7 +686,7 @@ def set_plainly(
             receiver.whole, receiver.kept = False, ()
             _put_in_place(interp, class_lookup.base_module(receiver), name, value, target)
         case TorchModule():
-            if receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
+            if checked and receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
                 interp.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")
                 if interp.statement in interp.tape.asked and name in receiver.children:
                     gradients.note_refused(interp, receiver.children[name].value, value, expression, target)
@@ -699,6 +712,16 @@ def set_plainly(
             interp.attributes_of_opaque[_owner(interp, receiver), name] = slot
         case Mapping():
             receiver.items[name] = slot
+
+
+def put_parameter(
+    interp: Interpreter, module: Value, name: Value, value: Value, target: ast.expr, expression: ast.expr | None
+) -> None:
+    """Put a tensor in the place of a module's parameter; of a layer's, under a name that is not known, of the first."""
+    if isinstance(name, str):
+        set_plainly(interp, module, name, value, target, expression, checked=False)
+    elif isinstance(module, TorchModule) and module.leaf is not None and escapes.is_computed(value):
+        set_plainly(interp, module, next(iter(module.leaf.parts), "weight"), value, target, expression, checked=False)
 
 
 def _set_on_tensor(

@@ -134,7 +134,7 @@ def in_place(
 
 
 def _arrive(interp: Interpreter, tensor: TensorRef, node: ast.expr | ast.stmt) -> None:
-    """A leaf that was moved to a GPU is another tensor there, computed from it: that copy is what is changed in place."""
+    """A leaf that was moved to a GPU is another tensor there, computed from it: this copy is changed in place."""
     if tensor.moved is None or not tensor.cell.is_leaf or not interp.grad:
         return
     tensor.cell = interp.operation("to", [tensor], node, scalar=tensor.cell.scalar).cell  # type: ignore[arg-type]

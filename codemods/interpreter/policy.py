@@ -96,7 +96,7 @@ class BranchPolicy:
         self.ways: Callable[[], Ways] = Ways
         """The functions and words that lead to a backward pass."""
         self._sides: dict[int, dict[int, tuple[Sequence[ast.stmt], Sequence[ast.stmt]]]] = {}
-        """For questions of an ``if``, by their positions: for each such ``if`` the side that was taken, and the other."""
+        """For questions of an ``if``, by their positions: for each such ``if`` the side taken, and the other one."""
         self._asked_in: list[Hashable] = []
         self._known: dict[Hashable, bool] = {}
         self._switches: dict[str, Hashable] = {}
@@ -268,8 +268,10 @@ class BranchPolicy:
         return [*chosen, *sorted(others, key=lambda at: (-near[at], -at))][: TOWARDS_A_PASS + len(chosen)]
 
     def goes(self, since: int, asked: int, taken: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> None:
-        """An ``if`` goes the side *taken*, by what was consulted *since*: by a question that is new to the first *asked*
-        ones, or else by an earlier one, as ``if args.test:`` that stands in several functions.
+        """An ``if`` goes the side *taken*, by what was consulted *since*.
+
+        That is a question that is new to the first *asked* ones, or else an earlier one: ``if args.test:`` may stand in
+        several functions.
         """
         if len(self._asked_for) > since and (taken or other):
             position = len(self.asked) - 1 if len(self.asked) > asked else self._asked_for[-1]
