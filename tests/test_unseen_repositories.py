@@ -410,7 +410,7 @@ PUT = {
     "their table": "net._parameters['weight'] = weight; net._parameters['bias'] = bias",
     "a table with a name": "table = net._parameters; table['weight'], table['bias'] = weight, bias",
     "one by one": "for name, p in list(net._parameters.items()): net._parameters[name] = p.detach() * made.sum()",
-    "by setattr": "for name, p in list(net.named_parameters()): delattr(net, name); setattr(net, name, p * made.sum())",
+    "by setattr": "for name, new in (('weight', weight), ('bias', bias)): delattr(net, name); setattr(net, name, new)",
 }
 
 

@@ -41,7 +41,6 @@ from autofix.codemods.interpreter.values import (
     Module,
     Name,
     Optimizer,
-    ParameterTable,
     Record,
     Sequence,
     Super,
@@ -341,7 +340,7 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
         ):
             return interp.read(value.items.items[name], value.items)
         return Method(value.items, name, node)
-    if class_lookup.is_module(value) and name in ("module", "_modules", "_parameters"):
+    if class_lookup.is_module(value) and name in ("module", "_modules"):
         return _unwrapped(value, name)
     inherited = name in (OF_MODULES if base is not None else _OF_EVERY_MODULE) and class_lookup.is_module(value)
     given = MISSING if inherited else by_getattr(interp, value, name, node)
@@ -586,22 +585,15 @@ def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.exp
         return value.options[name]
     if name == "__class__":
         return value.cls
-    if name in ("module", "_modules", "_parameters"):
+    if name in ("module", "_modules"):
         return _unwrapped(value, name)
     return Method(value, name, node)
 
 
 def _unwrapped(module: Instance | TorchModule, name: str) -> Value:
-    """``model.module``: the model itself, for which ``DataParallel(model)`` stands; ``_modules`` are its children.
-
-    ``_parameters`` are its own parameters.
-    """
+    """``model.module``: the model itself, for which ``DataParallel(model)`` stands; ``_modules`` are its children."""
     if name == "module":
         return module
-    if name == "_parameters":
-        own = module if isinstance(module, TorchModule) else class_lookup.base_module(module)
-        names = module.names if isinstance(module, Instance) else {}
-        return Mapping(ParameterTable(names, own.leaf if own is not None else None), more=True)
     return Mapping({str(key): Binding(child) for key, child in module_tree.named_children(module)})
 
 
