@@ -447,7 +447,8 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
         elif _has_no_gradient(interp, value):
             gradients.note_missing(interp, value, node)
             return None
-        return interp.symbol(("grad", interp.identity(value.cell.leaf or value.cell)))
+        identity = interp.identity(value.cell.leaf or value.cell)
+        return interp.symbol(("grad", identity) if interp.sources.keeps_derivatives else ("grad", identity, "data"))
     if name in _SHAPES:
         # Code that decides by the shape would not send back a tensor of several elements.
         if value.cell.node is None:

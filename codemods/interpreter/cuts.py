@@ -297,6 +297,8 @@ def plain_number(key: Hashable, depth: int = 8) -> bool:
             if isinstance(key[1], int):  # the address of an object
                 return key[2] in ("shape", "ndim")
             return plain_number(key[1], depth - 1)
+        case "grad":
+            return key[2:] == ("data",)
         case "min" | "max":
             return all(plain_number(part, depth - 1) for part in key[1:])
         case "add" | "sub" | "mul" | "div" | "pow" | "floor_divide" | "plus" if len(key) > 2:

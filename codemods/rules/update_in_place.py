@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import CutGraph, Fact, NoGradient, Span
+from autofix.codemods.facts import CutGraph, Fact, NoGradient, Span, UpdateLost
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded, is_no_grad
@@ -63,7 +63,9 @@ class UpdateInPlace(Codemod):
             if statement is None or not tree.block_of(statement):
                 continue
             remedy = "change the parameter itself, under no_grad"
-            for patch in _in_place(statement, tree):
+            # What another reads of the gradient behind an update that changes nothing, it still finds.
+            clear = "{}.grad.zero_()" if isinstance(fact, UpdateLost) else "{}.grad = None"
+            for patch in _in_place(statement, tree, clear):
                 yield Candidate(patch, remedy, Keeps.IN_PLACE)
         if isinstance(fact, NoGradient):
             for patch in _made_anew(fact, tree):
@@ -78,13 +80,13 @@ def _places(fact: Fact) -> Iterator[Span]:
         yield from (drop.span for drop in fact.drops if drop.how in ("no_grad", "tensor", "data", "detach"))
 
 
-def _in_place(statement: Statement, tree: Tree) -> Iterator[Patch]:
-    """The updates that stand next to one another, in place; those of a list in a loop."""
+def _in_place(statement: Statement, tree: Tree, clear: str) -> Iterator[Patch]:
+    """The updates that stand next to one another, in place; those of a list in a loop.  *clear* clears a gradient."""
     updates = _updates(statement, tree)
     if any(_is_kept_elsewhere(tree.code(target), statement, tree) for target, _ in updates):
         return
     if not updates:
-        looped = _of_all(statement, tree)
+        looped = _of_all(statement, tree, clear)
         if looped is not None:
             yield guarded(tree, [statement], [looped])
         return
@@ -95,13 +97,13 @@ def _in_place(statement: Statement, tree: Tree) -> Iterator[Patch]:
     while last + 1 < len(block) and _updates(block[last + 1], tree):
         last += 1
     run = block[first : last + 1]
-    written = [new for one in run for new in _written(one, tree)]
+    written = [new for one in run for new in _written(one, tree, clear)]
     if not any(isinstance(around, cst.With) and is_no_grad(around, tree) for around in tree.enclosing(statement)):
         yield guarded(tree, run, written)
         return
     edit = Edit(tree)
     for one in run:
-        new = cst.FlattenSentinel(_written(one, tree))
+        new = cst.FlattenSentinel(_written(one, tree, clear))
         edit.change(one, lambda _, new=new: new)  # type: ignore[misc]
     yield edit.patch()
 
@@ -175,7 +177,7 @@ def _is_update(name: str, value: cst.BaseExpression, statement: Statement, tree:
     )
 
 
-def _written(statement: Statement, tree: Tree) -> list[Statement]:
+def _written(statement: Statement, tree: Tree, clear: str) -> list[Statement]:
     """The updates of a statement, each in place, and what clears the gradients where nothing else does."""
     updates = _updates(statement, tree)
     lines: list[Statement] = []
@@ -188,7 +190,7 @@ def _written(statement: Statement, tree: Tree) -> list[Statement]:
     for target, _ in updates:
         name = tree.code(target)
         if not _is_cleared(name, tree):
-            lines.append(cst.ensure_type(cst.parse_statement(f"{name}.grad = None"), cst.SimpleStatementLine))
+            lines.append(cst.ensure_type(cst.parse_statement(clear.format(name)), cst.SimpleStatementLine))
     return lines
 
 
@@ -236,7 +238,7 @@ def _target_of(value: cst.BaseExpression, tree: Tree) -> str:
     return tree.code(part.targets[0].target) if isinstance(part, cst.Assign) else ""
 
 
-def _of_all(statement: Statement, tree: Tree) -> Statement | None:
+def _of_all(statement: Statement, tree: Tree, clear: str) -> Statement | None:
     """``params = [p - lr * p.grad for p in params]`` as a loop that changes each of them; None for others."""
     part = only_part(statement)
     if not isinstance(part, cst.Assign) or len(part.targets) != 1 or not isinstance(part.value, cst.ListComp):
@@ -252,6 +254,6 @@ def _of_all(statement: Statement, tree: Tree) -> Statement | None:
     module = tree.module_of(statement)
     code = f"for {name} in {tree.code(of.iter)}:\n{module.default_indent}{_code(of.target, made, tree)}\n"
     if not _is_cleared(name, tree):
-        code += f"{module.default_indent}{name}.grad = None\n"
+        code += f"{module.default_indent}{clear.format(name)}\n"
     loop = cst.parse_statement(code, config=module.config_for_parsing)
     return cst.ensure_type(loop, cst.For).with_changes(leading_lines=statement.leading_lines)

@@ -239,6 +239,11 @@ class Sources:
         """Whether a tensor may be told to retain its gradient, which only leaves do by themselves."""
         return any("retain_grad" in source.text for source in self.all)
 
+    @cached_property
+    def keeps_derivatives(self) -> bool:
+        """Whether a gradient may have a graph of its own."""
+        return any("create_graph" in source.text for source in self.all)
+
     @property
     def main(self) -> Source:
         """The script that is run."""
