@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.interpreter.policy import BranchPolicy, is_short, varies
 from autofix.codemods.interpreter.state.environment import Environment
 from autofix.codemods.interpreter.state.numbers import Numbers
-from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.interpreter.values import Binding, Mapping, Name, Sequence, Symbol, TensorRef, Value
 from autofix.codemods.source.sources import Sources
 
 if TYPE_CHECKING:
@@ -118,7 +118,13 @@ class Symbols(Environment):
             return value.short
         if isinstance(value, TensorRef):
             return ("tensor", self.identity(value.cell.itself), value.cell.storage.version)
+        if isinstance(value, Name):
+            return ("name", value.path)
         if isinstance(value, (Sequence, Mapping)):
+            if isinstance(value, Sequence) and value.kind == "tuple" and not value.more:
+                items = tuple(slot.value for slot in value.items)
+                if all(type(one) in (str, int, float, bool) for one in items):
+                    return ("constants", items)
             return ("container", self.identity(value), len(value.items))
         if value is None or isinstance(value, (str, bytes, int, float, complex, range)):
             return (type(value).__name__, value)
