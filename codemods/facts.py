@@ -452,6 +452,12 @@ class LeafChanged(Fact):
     """Whether a tensor is added to it, or multiplied with it: a computation, perhaps, rather than an update."""
     computed: bool = False
     """Whether others learn by that tensor: it was computed from other parameters, or it is a gradient with a graph."""
+    result: bool = False
+    """Whether the leaf is no parameter, and what is added to it was computed from some: a total that begins as zero."""
+    total: bool = field(default=False, metadata={"role": False})
+    """Whether losses are added up in it."""
+    flagged: Span | None = field(default=None, metadata={"role": False})
+    """The call that made it require grad; no optimizer has it, and others are to learn by what is written into it."""
 
     @property
     def cause(self) -> Span:
@@ -459,7 +465,8 @@ class LeafChanged(Fact):
 
     @property
     def message(self) -> str:
-        return f"`{self.name}` modifies a parameter in place while autograd records"
+        what = "a tensor that requires grad" if self.result else "a parameter"
+        return f"`{self.name}` modifies {what} in place while autograd records"
 
 
 TENSORS_AND_NUMBERS = "tensors and numbers"
@@ -638,6 +645,31 @@ class PartBeside(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class InputUnused(PartBeside):
+    """A gradient is requested for a parameter that plays no part in the loss."""
+
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the loss is not computed with this",
+        "cut": "detached from the loss here",
+        "failed": "its gradient is requested here",
+    }
+
+    cut: Span | None = None
+    own: bool = False
+    """Whether it is a tensor by itself, and no parameter of a module."""
+
+    @property
+    def cause(self) -> Span:
+        return self.cut or self.failed
+
+    @property
+    def message(self) -> str:
+        if self.cut is not None:
+            return f"`{self.name}` is detached from the loss, of which its gradient is requested"
+        return f"a gradient is requested for `{self.name}`, which the loss is not computed with"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComputedParameter(Fact):
     """An optimizer is given the result of an operation, not a leaf."""
 
@@ -667,6 +699,63 @@ class ComputedParameter(Fact):
         return (
             f"{what} is not a leaf: it is computed from the tensor that requires grad, and no optimizer can update it"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoGradient(Fact):
+    """The gradient of a tensor that is no leaf is used: it is None."""
+
+    code = "AF440"
+    kind = "no gradient"
+    error = "'NoneType'"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the result of this operation is no leaf",
+        "used": "its gradient is None here",
+    }
+
+    made: Span
+    used: Span
+    kept: Span | None = field(default=None, metadata={"role": False})
+    """The expression whose value was assigned last: the call of the function that makes the operation, say."""
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.made
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` is the result of an operation: no backward leaves a gradient in `{self.name}.grad`"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateRefused(NoGradient):
+    """The parameter of a module is replaced by the result of an update, which is no parameter."""
+
+    error = "cannot assign"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the new value is computed here",
+        "used": "the module takes no other tensor for its parameter",
+    }
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` is a parameter of a module, which the result of an update cannot replace"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateLost(NoGradient):
+    """An update makes a new tensor, which nobody uses, and leaves the parameter as it is."""
+
+    error = ""
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the new value is computed here",
+        "used": "the gradient of the parameter is used here",
+    }
+
+    @property
+    def message(self) -> str:
+        return f"the update gives the name `{self.name}` to a new tensor: the parameter is never changed"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,16 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from autofix.codemods.facts import ComputedParameter, CutGraph, Fact, LeafChanged, Overwritten, Severed, StaleGraph
+from autofix.codemods.facts import (
+    ComputedParameter,
+    CutGraph,
+    Fact,
+    LeafChanged,
+    NoGradient,
+    Overwritten,
+    Severed,
+    StaleGraph,
+)
 from autofix.codemods.rewriting.patch import Patch
 
 if TYPE_CHECKING:
@@ -53,6 +62,8 @@ class Keeps(StrEnum):
     """As ``PARAMETERS``; the items of a container, which were one tensor, become several, so that the losses change."""
     GATHERED = "gathered"
     """As ``PARAMETERS``; the updates of all iterations become one behind the loop, of a loss that no update had."""
+    IN_PLACE = "in place"
+    """As ``PARAMETERS``; the parameters change, where the original leaves them and goes on with new tensors."""
     LATER = "later"
     """As ``PARAMETERS``; computations may move behind a step that they came before, not the other way round."""
 
@@ -118,7 +129,7 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
     if severed is not None and keeps is Keeps.REACHED:
         more -= set(severed.wanted)
     # A new gradient is fine for these facts: a parameter that takes part in the forward pass is to be trained.
-    if more and not isinstance(fact, (LeafChanged, ComputedParameter)):
+    if more and not isinstance(fact, (LeafChanged, ComputedParameter, NoGradient)):
         return f"{_names(more)} would get gradients that no step used before"
     if cut_edges := _cut_edges(before, after, lines, keeps, fact):
         return cut_edges

@@ -265,12 +265,12 @@ class _Search:
         except SyntaxError:
             self._refuse(rule, candidate, "the patched text does not parse")
             return None
-        if reason := _of_one_branch(type(rule), candidate.patch):
-            self._refuse(rule, candidate, reason)
-            return None
         verdict = judge(candidate.patch, case.shown, glimpse, case.fact, candidate.keeps)
         if not verdict.stands and not verdict.revealed and case.fact in case.shown.facts:
             self._refuse(rule, candidate, verdict.reason)
+            return None
+        if reason := _of_one_branch(type(rule), candidate.patch):
+            self._refuse(rule, candidate, reason)
             return None
         return verdict
 

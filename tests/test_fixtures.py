@@ -28,6 +28,7 @@ KINDS = (
     "scalar",
     "graph held",
     "legacy API",
+    "no gradient",
     "two kinds",
 )
 SOURCES = ("https://", "article ", "no single report; ")

@@ -467,3 +467,28 @@ def test_what_is_written_in_the_place_of_an_import_is_what_the_import_does(found
     begin = f"try:\n    {found}\nexcept (ImportError, AttributeError):\n    {made}\n"
     assert not facts(begin.format("h.detach()") + STATE.format(end="h = cut(h)"))
     assert certain(begin.format("h * 1.0") + STATE.format(end="h = cut(h)"))
+
+
+def test_what_only_an_option_keeps_is_likely_to_be_kept_for_nothing() -> None:
+    text = """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--keep", action="store_true")
+    args = parser.parse_args()
+    net, seen = nn.Linear(4, 4), []
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def note(loss):
+        if args.keep:
+            seen.append(loss)
+            return
+        print(loss.item())
+
+    for batch in torch.rand(10, 2, 4):
+        loss = net(batch).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        note(loss)
+    """
+    (fact,) = analyze(Program.of(BEGIN + textwrap.dedent(text), "train.py")).facts
+    assert fact.kind == "graph held" and fact.certainty is Certainty.LIKELY

@@ -80,7 +80,142 @@ for t, x in enumerate(torch.randn(4, 4, 3), 1):
 """
 MEANS = WEIGHTS + "mean = {n: torch.zeros_like(p) for n, p in net.named_parameters()}\n" + MEAN
 
+POLICY = """
+net, x = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), torch.randn(6, 3)
+opt = torch.optim.SGD(net.parameters(), .1)
+def policy(s):
+    h = net(s)
+    return F.log_softmax(h, 1), h.pow(2)
+"""
+UPDATES = "inputs, w, b = torch.randn(6, 3), nn.Parameter(torch.randn(3)), nn.Parameter(torch.zeros(1))\n"
 RIGHT = {
+    "an update that replaces the parameters": (
+        UPDATES
+        + """for _ in range(3):
+    (inputs @ w + b - 1).pow(2).mean().backward()
+    w = w - .1 * w.grad
+    b = b - .1 * b.grad
+""",
+        ("w = w - .1 * w.grad", "w.data = w.data - .1 * w.grad; w.grad = None"),
+        ("b = b - .1 * b.grad", "b.data = b.data - .1 * b.grad; b.grad = None"),
+    ),
+    "an update of each parameter of a list, which changes none": (
+        UPDATES
+        + """for _ in range(3):
+    (inputs @ w + b - 1).pow(2).mean().backward()
+    for p in [w, b]:
+        p = p - .1 * p.grad
+""",
+        ("p = p - .1 * p.grad", "p.data = p.data - .1 * p.grad; p.grad = None"),
+    ),
+    "a total that requires grad": (
+        POLICY
+        + """for s in x.split(2):
+    total = torch.zeros(1, requires_grad=True)
+    for row in s:
+        total += net(row).pow(2).mean()
+    loss = total"""
+        + STEP,
+        ("total += net(row)", "total = total + net(row)"),
+    ),
+    "a total that requires grad and is added to by a method": (
+        POLICY
+        + """for s in x.split(2):
+    loss = torch.tensor(0.0, requires_grad=True)
+    loss.add_(net(s).pow(2).mean())"""
+        + STEP,
+        ("loss.add_(net(s).pow(2).mean())", "loss = loss + net(s).pow(2).mean()"),
+    ),
+    "a buffer that requires grad": (
+        POLICY
+        + """for s in x.split(2):
+    out = torch.zeros(2, 2, requires_grad=True)
+    for i, row in enumerate(s):
+        out[i] = net(row)
+    loss = out.pow(2).mean()"""
+        + STEP,
+        (", requires_grad=True", ""),
+    ),
+    "a bank that requires grad": (
+        POLICY
+        + """bank = torch.zeros(6, 2, requires_grad=True)
+for i in range(3):
+    new = net(x[2 * i : 2 * i + 2])
+    loss = new.pow(2).mean() + (new @ bank.T).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    bank[2 * i : 2 * i + 2] = new
+""",
+        (", requires_grad=True", ""),
+        ("] = new\n", "] = new.detach()\n"),
+    ),
+    "rows of a prompt are written": (
+        POLICY
+        + """prompt = nn.Parameter(torch.randn(3, 2))
+opt = torch.optim.SGD([prompt, *net.parameters()], 0.1)
+for s in x.split(2):
+    rows = prompt
+    rows[:2] = net(s)
+    loss = rows.pow(2).mean()"""
+        + STEP,
+        ("rows = prompt", "rows = prompt.clone()"),
+    ),
+    "an old policy beside something else": (
+        POLICY
+        + """old, _ = policy(x)
+for _ in range(3):
+    new, penalty = policy(x)
+    loss = F.kl_div(new, old, log_target=True) + penalty.mean()"""
+        + STEP,
+        ("old, _ = policy(x)", "old = policy(x)[0].detach()"),
+    ),
+    "an old policy in a dict": (
+        POLICY
+        + """def act(s):
+    return dict(zip(("log", "size"), policy(s)))
+old = act(x)
+for _ in range(3):
+    new = act(x)
+    loss = F.mse_loss(new["log"], old["log"]) + new["size"].mean()"""
+        + STEP,
+        ("    loss = F.mse_loss(new", '    old["log"] = old["log"].detach()\n    loss = F.mse_loss(new'),
+    ),
+    "a target for each batch": (
+        POLICY
+        + """targets = [net(s).tanh() * 1.5 for s in x.split(2)]
+for _ in range(2):
+    for s, target in zip(x.split(2), targets):
+        loss = F.mse_loss(net(s), target)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+        ("net(s).tanh() * 1.5", "(net(s).tanh() * 1.5).detach()"),
+    ),
+    "a target that is handed over": (
+        POLICY
+        + """def fit(s, target):
+    for _ in range(3):
+        opt.zero_grad()
+        F.mse_loss(net(s), target).backward()
+        opt.step()
+fit(x, target=net(x).tanh() * 1.5)
+""",
+        ("net(x).tanh() * 1.5", "(net(x).tanh() * 1.5).detach()"),
+    ),
+    "old values that a rollout gathers beside its states": (
+        POLICY
+        + """states, values = [], []
+for s in x:
+    states.append(s)
+    values.append(net(s))
+for _ in range(3):
+    new = net(torch.stack(states))
+    loss = (new - torch.stack(values)).pow(2).mean() + new.mean()"""
+        + STEP,
+        ("values.append(net(s))", "values.append(net(s).detach())"),
+    ),
     "a target that a closure's parameter follows": (
         "w = nn.Parameter(torch.randn(3))\nopt = torch.optim.LBFGS([w], max_iter=3)\ntarget = w.exp() * .5\n"
         + CLOSURE.format(loss="(w.exp() - target).pow(2).sum()"),

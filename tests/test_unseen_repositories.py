@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.source.program import Program
 from autofix.engine import analyse
 
 HEAD = """\
@@ -310,3 +312,122 @@ def test_a_cut_behind_the_maker_is_none_of_the_judges_business() -> None:
     analysis = analyse(CYCLE, "train.py")
     assert [finding.fixed for finding in analysis.findings] == [True]
     assert "judge(fake.detach()).pow(2)" in analysis.patched
+
+
+TOTAL = """\
+import torch
+from torch import nn
+
+class Meter:
+    def __init__(self):
+        self.total = START
+
+net = nn.Linear(4, 4)
+optimizer = torch.optim.Adam(net.parameters())
+for batch in torch.randn(3, 8, 4):
+    BODY
+    optimizer.zero_grad()
+    loss.sum().backward()
+    optimizer.step()
+"""
+PENALTY = """\
+import torch
+
+def penalty(net):
+    total = START
+    for parameter in net.parameters():
+        total += parameter.pow(2).sum()
+    return total
+"""
+TOTALS = {
+    "a name": (("loss = START", "loss += net(batch).pow(2).mean()"), "loss = loss + net(batch).pow(2).mean()"),
+    "an attribute": (
+        ("meter = Meter()", "meter.total += net(batch).pow(2).mean()", "loss = meter.total * 0.5"),
+        "meter.total = meter.total + net(batch).pow(2).mean()",
+    ),
+    "an item": (
+        ("parts = dict(ce=START)", "parts['ce'] += net(batch).pow(2).mean()", "loss = parts['ce']"),
+        "parts['ce'] = parts['ce'] + net(batch).pow(2).mean()",
+    ),
+    "another function": (
+        ("loss = net(batch).pow(2).mean() + penalty(net)",),
+        "total = total + parameter.pow(2).sum()",
+    ),
+}
+
+
+def with_total(body: tuple[str, ...]) -> str:
+    text = TOTAL.replace("BODY", "\n    ".join(body))
+    return PENALTY + text if "penalty(" in text else text
+
+
+@pytest.mark.parametrize(("body", "repaired"), TOTALS.values(), ids=TOTALS)
+def test_a_total_of_losses_that_requires_grad_becomes_a_new_tensor(body: tuple[str, ...], repaired: str) -> None:
+    text = with_total(body)
+    analysis = analyse(text.replace("START", "torch.zeros(1, requires_grad=True)"), "train.py")
+    assert {(finding.code, finding.fixed) for finding in analysis.findings} == {("AF301", True)}
+    assert repaired in analysis.patched
+    assert "no_grad" not in analysis.patched
+
+
+@pytest.mark.parametrize("body", [body for body, _ in TOTALS.values()], ids=TOTALS)
+@pytest.mark.parametrize("start", ["torch.zeros(1, requires_grad=True).cuda()", "torch.zeros(1)"])
+def test_a_total_of_losses_is_a_leaf_no_more_on_a_gpu(body: tuple[str, ...], start: str) -> None:
+    assert analyse(with_total(body).replace("START", start), "train.py").findings == ()
+
+
+def test_what_a_function_adds_up_for_unknown_parameters_is_no_update() -> None:
+    analysis = analyse(PENALTY.replace("START", "torch.zeros(1, requires_grad=True)"), "penalty.py")
+    assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF300", False)]
+
+
+GIVEN = """
+import torch
+from torch import nn
+from torch.nn.utils import stateless
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(2, 4)), nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return x @ self.weight.T + self.bias
+
+net, hyper = NET, nn.Linear(3, 10)
+optimizer = torch.optim.Adam(hyper.parameters())
+for step in range(3):
+    made = hyper(torch.randn(3))
+    weight, bias = made[:8].view(2, 4), made[8:]
+    PUT
+    loss = net(torch.randn(5, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+PUT = {
+    "attributes": "del net.weight, net.bias; net.weight, net.bias = weight, bias",
+    "their table": "net._parameters['weight'] = weight; net._parameters['bias'] = bias",
+    "a table with a name": "table = net._parameters; table['weight'], table['bias'] = weight, bias",
+    "one by one": "for name, p in list(net._parameters.items()): net._parameters[name] = p.detach() * made.sum()",
+    "by setattr": "for name, new in (('weight', weight), ('bias', bias)): delattr(net, name); setattr(net, name, new)",
+}
+
+
+OF_ONES_OWN = ("attributes", "their table", "a table with a name")
+
+
+@pytest.mark.parametrize(
+    ("put", "net"),
+    [*((put, "nn.Linear(4, 2)") for put in PUT.values()), *((PUT[name], "Own()") for name in OF_ONES_OWN)],
+    ids=[*PUT, *(f"{name} of a module of one's own" for name in OF_ONES_OWN)],
+)
+def test_what_is_put_in_the_place_of_parameters_is_trained(put: str, net: str) -> None:
+    seen = analyze(Program.of(GIVEN.replace("PUT", put).replace("NET", net), "train.py"))
+    assert f"Linear:{seen_before(net)}" in {name for _, name in seen.trained}
+    assert seen.facts == ()
+
+
+def seen_before(net: str) -> int:
+    """The number of parameters that were made before those of the network that makes others."""
+    return {"nn.Linear(4, 2)": 1, "Own()": 2}[net]

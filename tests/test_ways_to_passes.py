@@ -577,6 +577,51 @@ def test_the_side_of_an_if_that_trains_is_followed(how: dict[str, str]) -> None:
     assert see(MODES.format(changed="= hidden * 2", **how)).facts == ()
 
 
+ASKED_TWICE = """
+import argparse
+import torch
+from torch import nn
+
+class Trainer:
+    def __init__(self, net, args):
+        self.net = net
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        if args.check:
+            self.net.load_state_dict(torch.load("net.pt"))
+
+    def test(self):
+        with torch.no_grad():
+            print(self.net(torch.rand(2, 4)).mean())
+
+    def fit(self):
+        for batch in range(10):
+            hidden = torch.sigmoid(self.net(torch.rand(2, 4)))
+            hidden *= 2
+            self.opt.zero_grad()
+            hidden.mean().backward()
+            self.opt.step()
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    trainer = Trainer(nn.Linear(4, 4), args)
+    if args.check:
+        trainer.test()
+    else:
+        trainer.fit()
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_an_option_that_was_asked_about_before_leads_to_a_pass() -> None:
+    seen = see(ASKED_TWICE)
+    assert [type(fact) for fact in seen.facts] == [Overwritten]
+    assert {name for _, name in seen.trained} == {"Linear:0"}  # and not those of whatever network is given
+
+
 REGISTRY = """
 import torch
 from torch import nn

@@ -259,7 +259,7 @@ def _imported_by(program: Path) -> list[str]:
         tree = ast.parse(program.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return []
-    modules = [one.module for one in imports.imported(Nodes(tree))]
+    modules = [one.module for one in imports.with_loaded(Nodes(tree))]
     return [name for name in modules if name not in ("sys", "re", "importlib.metadata")]
 
 

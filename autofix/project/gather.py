@@ -9,11 +9,10 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from autofix.codemods.source import sources
-from autofix.codemods.source.nodes import Nodes
 from autofix.project import dynamic_imports, files, imports
 from autofix.project import layout as layouts
 from autofix.project.disk import Inquiry
@@ -168,13 +167,13 @@ def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
     if not sources.parses(text):
         return
     parsed = sources.parse(text)
-    own, first = path.for_importer(importer, parsed), path.first(importer)
+    own, first = path.for_importer(importer, text), path.first(importer)
     known = path.disk.disk.imported
     key = str(importer), hash(text), tuple(own), tuple(first)
     if key not in known:
         inquiry = Inquiry(path.disk.disk)
         found: dict[Path, None] = {}
-        for one in parsed.nodes.once(imports.imported):
+        for one in imports.imported(text, parsed):
             if not one.level and one.module.partition(".")[0] in sources.INSTALLED:
                 continue
             found.update(
@@ -188,20 +187,23 @@ def _imports(text: str, importer: Path, path: _SearchPath) -> Iterator[Path]:
 
 def _by_options(texts: Mapping[Path, str], path: _SearchPath) -> Iterator[Path]:
     """The project's files that the *texts* read so far load by the default of an option."""
-    loading = {place: text for place, text in texts.items() if _LOADS.search(text) and sources.parses(text)}
+    loading = {place: text for place, text in texts.items() if _loads(text) and sources.parses(text)}
     if not loading:
         return
     parsers = [text for text in texts.values() if "add_argument" in text and sources.parses(text)]
     options = [one for text in parsers for one in sources.parse(text).nodes.once(dynamic_imports.defaults)]
     for importer, text in loading.items():
         parsed = sources.parse(text)
-        folders = path.for_importer(importer, parsed)
+        folders = path.for_importer(importer, text)
         for pattern in parsed.nodes.once(dynamic_imports.patterns):
             for one in filter(None, map(pattern.filled, dict.fromkeys(options))):
                 yield from imports.files_of(one, importer, folders, path.disk)
 
 
-_LOADS = re.compile(r"\b(?:import_module|__import__)\(")
+@lru_cache(maxsize=4096)
+def _loads(text: str) -> bool:
+    """Whether a text may load a module by a name that is not written in the call."""
+    return "import_module(" in text or "__import__(" in text
 
 
 @dataclass
@@ -244,10 +246,10 @@ class _SearchPath:
         """Folders that are searched after the standard library."""
         return [*self.layout.import_roots, *layouts.environment_roots(self.python)]
 
-    def for_importer(self, importer: Path, parsed: sources.Parsed) -> list[str]:
-        """The folders that are searched for the imports of *importer*."""
-        if parsed.nodes.once(_mentions_path):
-            new = imports.added_folders(parsed.tree, importer, self.cwd, self.disk)
+    def for_importer(self, importer: Path, text: str) -> list[str]:
+        """The folders that are searched for the imports of *importer*, whose *text* parses."""
+        if "sys.path" in text or "addsitedir" in text:
+            new = imports.added_folders(sources.parse(text).tree, importer, self.cwd, self.disk)
             self.added += [folder for folder in new if folder not in self.added and self.is_inside(folder)]
         return list(dict.fromkeys([*self.first(importer), *map(str, self.late), *map(str, self._above(importer))]))
 
@@ -270,11 +272,6 @@ class _SearchPath:
         while "__init__.py" in self.disk.called(str(folder), "__init__") and folder.parent != folder:
             folder = folder.parent
         return folder
-
-
-def _mentions_path(nodes: Nodes) -> bool:
-    """Whether a source has to do with ``sys.path``, or with folders of packages."""
-    return any(node.attr in ("path", "addsitedir") for node in nodes.of(ast.Attribute))
 
 
 def _search_variable() -> list[Path]:

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autofix.codemods.source import sources
-from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.nodes import Nodes, statements_by_level
+from autofix.codemods.source.sources import Parsed
 from autofix.project.disk import Inquiry
 
 LONGEST_PATH = 4096
@@ -31,9 +32,25 @@ class Imported(NamedTuple):
     names: tuple[str, ...]
 
 
-def imported(nodes: Nodes) -> tuple[Imported, ...]:
+def imported(text: str, parsed: Parsed) -> tuple[Imported, ...]:
     """All imports of a source, also within functions, and modules that it loads by a written name."""
+    if any(word in text for word in _LOADERS):
+        return parsed.nodes.once(with_loaded)
+    return parsed.remembered(parsed.tree, _of_statements)
+
+
+_LOADERS = ("import_module", "__import__", "run_module")
+"""Functions that load the module that they are given by name."""
+
+
+def with_loaded(nodes: Nodes) -> tuple[Imported, ...]:
+    """As :func:`imported`, of the nodes of a source."""
     return tuple(_imported(nodes.by_level(ast.Import, ast.ImportFrom, ast.Call)))
+
+
+def _of_statements(tree: ast.Module) -> tuple[Imported, ...]:
+    """The imports of a source that loads nothing by name: found among its statements alone."""
+    return tuple(_imported(statements_by_level(tree)))
 
 
 def _imported(nodes: Iterable[ast.AST]) -> Iterator[Imported]:
@@ -44,7 +61,7 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[Imported]:
             case ast.ImportFrom(module=module, level=level, names=names):
                 yield Imported(module or "", level, tuple(alias.name for alias in names))
             case ast.Call(func=function, args=[ast.Constant(value=str(name)), *_]):
-                if sources.last_name(function) in ("import_module", "__import__", "run_module"):
+                if sources.last_name(function) in _LOADERS:
                     yield Imported(name.lstrip("."), len(name) - len(name.lstrip(".")), ())
 
 

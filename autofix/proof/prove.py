@@ -13,6 +13,7 @@ from autofix.execution.runner import Limits, Script, run
 from autofix.execution.scratch import kept_copies
 from autofix.proof.points.agreement import (
     but_for_what_is_reached,
+    but_for_what_is_replaced,
     in_another_order,
     same_until_failure,
     until_changed_later,
@@ -286,6 +287,8 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
         same, gradients = not_deterministic(same), not_deterministic(gradients)
     if Keeps.REACHED in promises:
         same = but_for_what_is_reached(before, after, same)
+    if Keeps.IN_PLACE in promises:
+        same = but_for_what_is_replaced(before, after, same)
     same = until_computed_anew(before, after, same, gradients)
     same = until_changed_later(before, reference, after, same, gradients)
     same = in_another_order(before, after, same, gradients)
@@ -300,7 +303,8 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
         memory_flat(before, reference, after),
     )
     certificate = Certificate(points, before, after, reference)
-    afresh = Keeps.ONCE in promises or Keeps.ANEW in promises
+    # Updates of the original leave its parameters as they are: its formulas with fixed weights show nothing.
+    afresh = any(one in promises for one in (Keeps.ONCE, Keeps.ANEW, Keeps.IN_PLACE))
     if certificate.proved and not afresh and "afresh" not in gradients.figures.get("counts", {}):
         refused = _other_objective(original, patched, certificate, promises)
         if not refused and promises.by_hand and Keeps.SMOOTH not in promises and _keeps_values(gradients):

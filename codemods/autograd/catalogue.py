@@ -108,6 +108,11 @@ LIKENESSES = frozenset("expand_as reshape_as view_as type_as to".split())
 """Methods of which a second tensor gives only its shape, its type or its device."""
 BY_INDICES = frozenset("index index_select gather take take_along_dim masked_select".split())
 """Operations of which further tensors are whole numbers or truth values, which have no graph."""
+MAYBE_ITSELF = frozenset(
+    """flatten conj resolve_conj resolve_neg positive real imag to_dense atleast_1d atleast_2d atleast_3d asarray
+    sum_to_size annotate""".split()
+)
+"""Operations that return the tensor itself where they have nothing to do.  Tried out with PyTorch 2.13."""
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -160,6 +161,10 @@ class LeafChange(NamedTuple):
     """Whether that tensor has a graph that leads to other parameters, and not to this one, as a moving average has."""
     differentiable: bool = False
     """Whether that tensor is computed from a gradient that has a graph of its own, as in meta-learning."""
+    total: bool = False
+    """Whether losses are added up in it: it is a single number, and no parameter of a module."""
+    unknown: bool = False
+    """Whether what is added is not known, and may have been computed from parameters."""
 
 
 class Group(NamedTuple):
@@ -387,6 +392,32 @@ class PartChange(NamedTuple):
     detached: bool = False
 
 
+class UnusedInput(NamedTuple):
+    """A parameter of which a gradient is asked, and that the loss was not computed with."""
+
+    cut: Site | None
+    """The place at which it was detached from the loss."""
+    chosen: bool
+    """Whether the path went through conditions that are not known: another may use it."""
+    own: bool
+    """Whether it is a tensor by itself, and no parameter of a module."""
+    name: str
+    """Its name, where it has one of its own."""
+
+
+class MissingGradient(NamedTuple):
+    """The gradient of what is no leaf, which is None."""
+
+    made: Site
+    """The operation whose result it is asked of."""
+    kept: Site | None
+    """The expression whose value was assigned last, where it came through such a statement."""
+    name: str
+    """The user's text of the tensor."""
+    statement: Site
+    """The statement that asks for it."""
+
+
 class GraphLeak(NamedTuple):
     """A tensor with a graph goes where none can."""
 
@@ -488,8 +519,18 @@ class Tape:
     """Operations that saved a tensor made in inference mode, and the place that switched it on."""
     computed: dict[tuple[Site, Site], Computed] = field(default_factory=dict)
     """Optimizers that are given a non-leaf, and the place at which this was made, with its name."""
+    ungraded: dict[ast.expr, MissingGradient] = field(default_factory=dict)
+    """Expressions whose last value was the gradient of what is no leaf."""
+    missing: dict[Site, MissingGradient] = field(default_factory=dict)
+    """Those among them of which a number was needed."""
+    refused: dict[Site, MissingGradient] = field(default_factory=dict)
+    """Updates whose results are assigned to a parameter of a module, which takes parameters only."""
+    asked: dict[Site, Leaf] = field(default_factory=dict)
+    """Statements that ask for the gradient of a leaf."""
     beside: dict[Site, Site] = field(default_factory=dict)
     """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""
+    unused: dict[tuple[Site, Site], UnusedInput] = field(default_factory=dict)
+    """Calls of ``autograd.grad`` for parameters that the loss is not computed with, and where these were made."""
     cut: list[BackwardWithoutGraph] = field(default_factory=list)
     """Passes without a graph of which it is known where the graph was lost."""
     partial: list[BackwardWithoutGraph] = field(default_factory=list)

@@ -9,6 +9,7 @@ from autofix.codemods.checks import (
     cut_graph,
     escaping_graph,
     held_graph,
+    lost_update,
     not_scalar,
     overwritten,
     provoked,
@@ -26,7 +27,10 @@ from autofix.codemods.facts import (
     GraphHeld,
     LegacyApi,
     LossEscapes,
+    NoGradient,
     NotScalar,
+    StaleGraph,
+    UpdateRefused,
 )
 from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -42,6 +46,7 @@ def facts_of(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[
     yield from not_scalar.facts(interp, known)
     yield from cut_graph.facts(interp, known, of_script=of_script)
     yield from refused.calls(interp)
+    yield from lost_update.facts(interp)
 
 
 def left(known: Known) -> tuple[Fact, ...]:
@@ -55,11 +60,33 @@ def left(known: Known) -> tuple[Fact, ...]:
         and not provoked.is_provoked(fact, known.sources)
         and (known.facts[fact] not in ended or isinstance(fact, refused.BEFORE_THE_END))
     )
+    facts = tuple(_without_what_follows(facts))
     meant = {drop.span for fact in facts if isinstance(fact, LossEscapes) for drop in fact.drops}
     facts = tuple(fact for fact in facts if not (isinstance(fact, GraphEscapes) and fact.call in meant))
     if all(isinstance(fact, LegacyApi) and "volatile" in fact.name for fact in facts):
         return ()  # the flag is ignored: without another mistake, the script runs as it did
     return facts
+
+
+def _without_what_follows(facts: tuple[Fact, ...]) -> Iterator[Fact]:
+    """Leave out what a parameter that an update replaced leads to behind the first failure."""
+    replaced = [fact for fact in facts if isinstance(fact, NoGradient)]
+    refused = {fact.name for fact in replaced if isinstance(fact, UpdateRefused)}
+    guards = [fact.guard for fact in facts if isinstance(fact, CutGraph) and fact.guard is not None]
+    for fact in facts:
+        match fact:
+            case UpdateRefused():
+                later = False
+            case NoGradient():
+                later = fact.name in refused or any(guard.contains(fact.made) for guard in guards)
+            case StaleGraph():
+                later = any(one.made.contains(fact.made) for one in replaced)
+            case GraphHeld():
+                later = fact.name in refused
+            case _:
+                later = False
+        if not later:
+            yield fact
 
 
 def _is_answered(fact: Fact, known: Known) -> bool:

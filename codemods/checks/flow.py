@@ -31,7 +31,7 @@ def collect(interp: Interpreter, found: Known) -> None:
         for consumer, producer in useful_edges(one, useful):
             edge = _edge(one, consumer, producer, place)
             found.edges.add(edge)
-            if id(one) in later:
+            if id(one) in later and not any(_is_from_before(node, one) for node in (consumer, producer)):
                 found.renewed.add(edge)
         if known and _called(one.site.node) != "grad":  # not for a gradient that is asked for by itself
             found.through.add(one, tape.served)
@@ -43,6 +43,16 @@ def collect(interp: Interpreter, found: Known) -> None:
         found.repeated.add(one.site.line)
         found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
         found.later.update((one.site.line, name) for name in tape.reserves)
+
+
+def _is_from_before(node: Node, one: BackwardCall) -> bool:
+    """Whether a node was made before the outermost loop around a pass, or in another loop than the one around it."""
+    if not node.loops or node.leaf is not None:
+        return bool(one.loops) and node.leaf is None
+    return any(
+        made.instance != seen.instance and node.loops[:at] == one.loops[:at]
+        for at, (made, seen) in enumerate(zip(node.loops, one.loops, strict=False))
+    )
 
 
 def _later(passes: list[BackwardCall]) -> Iterator[BackwardCall]:

@@ -95,10 +95,14 @@ class Known:
 
     def doubt(self, fact: Fact, reason: Doubt) -> None:
         """Make a fact likely, for this *reason*."""
+        self.facts[self.doubted(fact, reason)] = self.facts.pop(fact)
+
+    def doubted(self, fact: Fact, reason: Doubt) -> Fact:
+        """A fact that one path has shown, likely for this *reason*; the value behind it is known by both."""
         doubted = fact.doubted(reason)
-        self.facts[doubted] = self.facts.pop(fact)
         if isinstance(fact, GraphHeld) and isinstance(doubted, GraphHeld) and fact in self.holdings:
-            self.holdings[doubted] = self.holdings.pop(fact)
+            self.holdings.setdefault(doubted, self.holdings[fact])
+        return doubted
 
     def extent(self) -> tuple[int, ...]:
         """Sizes of all collections: if a path leaves them unchanged, it showed nothing new."""

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator
 
+from autofix.codemods.autograd.graph import LeafChange, Tape
 from autofix.codemods.facts import (
     Certainty,
     ComputedParameter,
+    Doubt,
     Fact,
     InferenceSaved,
+    InputUnused,
     LeafChanged,
     LegacyApi,
     LegacyFunction,
+    NoGradient,
     OutGiven,
     PartBeside,
     PartChanged,
+    Span,
+    UpdateRefused,
     ViewDetached,
     WatchedChanged,
 )
@@ -28,19 +35,25 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
     changes_of = Counter(change.leaf for change in tape.leaf_changes.values())
     for site, change in tape.leaf_changes.items():
         certainty = Certainty.LIKELY if site in tape.supposed_changes else Certainty.CERTAIN
+        # `total = torch.zeros(1, requires_grad=True)`, then `total += loss`: nobody trains the total.
+        is_total = change.leaf.name.startswith("tensor:") and change.leaf not in tape.owned
         yield LeafChanged(
             certainty=certainty,
             changed=site.span,
             name=site.source.text_of(site.node),
             mixed=change.mixed,
+            total=change.total,
+            flagged=_flagged(change, tape),
             # `mean.mul_(0.9).add_(x, alpha=0.1)` and `mean.lerp_(x, 0.1)` are moving averages.
             computed=change.differentiable
+            or (is_total and change.unknown)
             or (
                 change.computed
-                and change.leaf in tape.owned
+                and change.leaf in (tape.owners if isinstance(site.node, ast.Subscript) else tape.owned)
                 and changes_of[change.leaf] == 1
                 and not site.source.text_of(site.node).partition("(")[0].endswith("lerp_")
             ),
+            result=is_total and change.computed,
         )
     for site, (made, origin, hooked, detached) in tape.parts_changed.items():
         told = origin.span if origin is not None else None
@@ -52,6 +65,14 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
         yield OutGiven(changed=site.span, name=site.source.text_of(site.node))
 
 
+def _flagged(change: LeafChange, tape: Tape) -> Span | None:
+    """The call that made a tensor require grad into which only others' results are written, to learn by them."""
+    leaf = change.leaf
+    made = leaf.node.site if leaf.node is not None else None
+    buffer = change.computed and leaf.name.startswith("tensor:") and leaf not in tape.owners and not leaf.asked
+    return made.span if made is not None and buffer else None
+
+
 def calls(interp: Interpreter) -> Iterator[Fact]:
     """Calls that PyTorch refuses by themselves."""
     tape = interp.tape
@@ -59,6 +80,20 @@ def calls(interp: Interpreter) -> Iterator[Fact]:
         yield ComputedParameter(made=made.span, owner=site.span, name=name, on_gpu=on_gpu)
     for site, made in tape.beside.items():
         yield PartBeside(made=made.span, failed=site.span, name=made.source.text_of(made.node))
+    for (site, made), unused in tape.unused.items():
+        found = InputUnused(
+            made=made.span,
+            failed=site.span,
+            cut=unused.cut.span if unused.cut is not None else None,
+            own=unused.own,
+            name=unused.name or made.source.text_of(made.node),
+        )
+        yield found.doubted(Doubt.SWITCH) if unused.chosen else found
+    for site, missing in tape.missing.items():
+        kept = missing.kept.span if missing.kept is not None else None
+        yield NoGradient(made=missing.made.span, used=site.span, kept=kept, name=missing.name)
+    for site, refused in tape.refused.items():
+        yield UpdateRefused(made=site.span, used=refused.statement.span, name=refused.name)
     for site, guard in tape.inference.items():
         yield InferenceSaved(guard=guard.span, used=site.span)
     for (name, _), site in interp.log.legacy.items():

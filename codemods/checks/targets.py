@@ -37,7 +37,7 @@ def is_target(stale: FreedGraphUse, now: LoopPoint | None) -> bool:
     for _ in range(_FAR):
         if reader is None:
             return False
-        if len(reader.operands) > 1:
+        if len(reader.operands) > 1 and not (reader.operation in _JOINS and _are_old(reader, is_older)):
             if _is_distance(reader, below, users.get(id(reader), [])) and mine == set(_leaves_beside(reader, below)):
                 return True
             return _meets_as_target(reader, below, stale.node) and mine <= _fresh_leaves(reader, below, is_older)
@@ -46,6 +46,11 @@ def is_target(stale: FreedGraphUse, now: LoopPoint | None) -> bool:
             return False
         below, reader = reader, consumers[0]
     return False
+
+
+def _are_old(reader: Node, is_older: Callable[[Node], bool]) -> bool:
+    """Whether all that an operation joins was made before: the values that a rollout has collected."""
+    return all(operand.node.leaf is None and is_older(operand.node) for operand in reader.operands)
 
 
 def _meets_as_target(reader: Node, below: Node, value: Node) -> bool:

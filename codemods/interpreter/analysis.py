@@ -344,7 +344,7 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     for fact in checks.facts_of(interp, found, of_script=path.entry == MODULE):
         hangs = interp.policy.gives_options or _is_of_one_turn(interp, fact)
         if hangs and fact.certainty is Certainty.CERTAIN and not isinstance(fact, _OF_A_CALL):
-            fact = fact.doubted(Doubt.SWITCH)
+            fact = found.doubted(fact, Doubt.SWITCH)
         facts.add(fact)
         found.facts.setdefault(fact, path)
     flow.collect(interp, found)

@@ -15,6 +15,7 @@ from autofix.codemods.interpreter import (
     distributions,
     errors,
     escapes,
+    gradients,
     holding,
     module_tree,
     optimizers,
@@ -40,7 +41,6 @@ from autofix.codemods.interpreter.values import (
     Module,
     Name,
     Optimizer,
-    ParameterTable,
     Record,
     Sequence,
     Super,
@@ -225,6 +225,8 @@ def _of_function(interp: Interpreter, value: Function | Bound | Method, name: st
 
 def _of_none(interp: Interpreter, value: None, name: str, node: ast.expr) -> Value:
     interp.crash(f"None has no attribute {name!r}", "AttributeError")
+    if isinstance(node, ast.Attribute):
+        gradients.needed(interp, node.value)
     asked = node.value if isinstance(node, ast.Attribute) else None
     if isinstance(asked, ast.Attribute) and asked.attr == "grad":
         interp.exceptions.exited = True  # no gradient is left in a result, so that nothing after this is reached
@@ -289,7 +291,10 @@ def plain(interp: Interpreter, value: Value) -> Value:
             found.usual = interp.defaults.get(found.key)
             return found
         if isinstance(value.receiver, (Instance, TorchModule)):
-            return interp.symbol(("attr", interp.identity(value.receiver), value.name))
+            found = interp.symbol(("attr", interp.identity(value.receiver), value.name))
+            if value.name == "_parameters" and class_lookup.is_any_module(value.receiver):
+                interp.parameter_tables[found.key] = value.receiver
+            return found
         receiver = value.receiver
         made = receiver.cell.node if isinstance(receiver, TensorRef) else None
         if made is not None and made.leaf is None and not is_method(value.name):
@@ -335,7 +340,7 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
         ):
             return interp.read(value.items.items[name], value.items)
         return Method(value.items, name, node)
-    if class_lookup.is_module(value) and name in ("module", "_modules", "_parameters"):
+    if class_lookup.is_module(value) and name in ("module", "_modules"):
         return _unwrapped(value, name)
     inherited = name in (OF_MODULES if base is not None else _OF_EVERY_MODULE) and class_lookup.is_module(value)
     given = MISSING if inherited else by_getattr(interp, value, name, node)
@@ -363,6 +368,8 @@ def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) 
     with errors.by_itself(interp):
         given = interp.call(Bound(found, value), [name], {}, node)
     raised, interp.exceptions.raised = interp.exceptions.raised, False
+    if isinstance(given, Method) and isinstance(given.receiver, Optimizer) and given.name in optimizers.METHODS:
+        return given
     return MISSING if raised or isinstance(given, (Symbol, Method, Name)) else given
 
 
@@ -436,7 +443,9 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
     if name in ("grad", "_grad"):
         if value.cell.leaf is not None:
             value.cell.leaf.asked = True
+            interp.tape.asked[interp.statement] = value.cell.leaf
         elif _has_no_gradient(interp, value):
+            gradients.note_missing(interp, value, node)
             return None
         return interp.symbol(("grad", interp.identity(value.cell.leaf or value.cell)))
     if name in _SHAPES:
@@ -576,22 +585,15 @@ def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.exp
         return value.options[name]
     if name == "__class__":
         return value.cls
-    if name in ("module", "_modules", "_parameters"):
+    if name in ("module", "_modules"):
         return _unwrapped(value, name)
     return Method(value, name, node)
 
 
 def _unwrapped(module: Instance | TorchModule, name: str) -> Value:
-    """``model.module``: the model itself, for which ``DataParallel(model)`` stands; ``_modules`` are its children.
-
-    ``_parameters`` are its own parameters.
-    """
+    """``model.module``: the model itself, for which ``DataParallel(model)`` stands; ``_modules`` are its children."""
     if name == "module":
         return module
-    if name == "_parameters":
-        own = module if isinstance(module, TorchModule) else class_lookup.base_module(module)
-        names = module.names if isinstance(module, Instance) else {}
-        return Mapping(ParameterTable(names, own.leaf if own is not None else None), more=True)
     return Mapping({str(key): Binding(child) for key, child in module_tree.named_children(module)})
 
 
@@ -648,9 +650,19 @@ def _is_described(value: Instance, name: str) -> bool:
 
 
 def set_plainly(
-    interp: Interpreter, receiver: Value, name: str, value: Value, target: ast.expr, expression: ast.expr | None
+    interp: Interpreter,
+    receiver: Value,
+    name: str,
+    value: Value,
+    target: ast.expr,
+    expression: ast.expr | None,
+    *,
+    checked: bool = True,
 ) -> None:
-    """Set an attribute on the receiver itself, bypassing the properties and descriptors of its class."""
+    """Set an attribute on the receiver itself, bypassing the properties and descriptors of its class.
+
+    Unless that is *checked*, a layer takes any tensor in the place of a parameter.
+    """
     owner = receiver if isinstance(receiver, Instance) else None
     slot = interp.slot(value, interp.source.text_of(target), expression, owner)
     if interp.policy.path.entry:
@@ -660,12 +672,16 @@ def set_plainly(
             former = receiver.names.get(name)
             if former is not None and former.value is not value:
                 holding.given_up(interp, former.value)
+                if interp.statement in interp.tape.asked and class_lookup.is_module(receiver):
+                    gradients.note_refused(interp, former.value, value, expression, target)
             receiver.names[name] = slot
             receiver.whole, receiver.kept = False, ()
             _put_in_place(interp, class_lookup.base_module(receiver), name, value, target)
         case TorchModule():
-            if receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
+            if checked and receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
                 interp.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")
+                if interp.statement in interp.tape.asked and name in receiver.children:
+                    gradients.note_refused(interp, receiver.children[name].value, value, expression, target)
             if name == "inplace":
                 receiver.options[name] = value
                 receiver.site = interp.site(target)
@@ -688,6 +704,16 @@ def set_plainly(
             interp.attributes_of_opaque[_owner(interp, receiver), name] = slot
         case Mapping():
             receiver.items[name] = slot
+
+
+def put_parameter(
+    interp: Interpreter, module: Value, name: Value, value: Value, target: ast.expr, expression: ast.expr | None
+) -> None:
+    """Put a tensor in the place of a module's parameter; of a layer's, under a name that is not known, of the first."""
+    if isinstance(name, str):
+        set_plainly(interp, module, name, value, target, expression, checked=False)
+    elif isinstance(module, TorchModule) and module.leaf is not None and escapes.is_computed(value):
+        set_plainly(interp, module, next(iter(module.leaf.parts), "weight"), value, target, expression, checked=False)
 
 
 def _set_on_tensor(

@@ -13,7 +13,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.autograd.graph import BackwardWithoutGraph, Detachment, DetachSite, Leaf, Node, Operand, Saved
+from autofix.codemods.autograd.graph import (
+    BackwardWithoutGraph,
+    Detachment,
+    DetachSite,
+    Leaf,
+    Node,
+    Operand,
+    Saved,
+    UnusedInput,
+)
 from autofix.codemods.facts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter.values import (
     Instance,
@@ -88,6 +97,13 @@ def dropped(interp: Interpreter, values: Iterable[Value], node: ast.expr, how: s
     return _joined(earlier, mine, sums=not nodes or how.startswith("tensor"))
 
 
+def joined(interp: Interpreter, values: Iterable[Value], node: ast.expr | ast.stmt) -> Detachment | None:
+    """The lost graph of a tensor into which *values* were written, itself among them; None where it may have one."""
+    cell = TensorImpl()
+    without_graph(interp, cell, "copy", values, (), node)  # type: ignore[arg-type]
+    return None if cell.vague else cell.detachment
+
+
 def whole_numbers(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> TensorRef:
     """Whole numbers, or truth values, that were computed from *values*: they have no graph."""
     made = interp.data()
@@ -152,7 +168,7 @@ def without_graph(
         frozen += [leaf for part in parts if (leaf := _frozen(part)) is not None]
         if frozen:
             last = Detachment((DetachSite(interp.site(node), "frozen", (), leaves=tuple(frozen)),))
-        cell.vague = any(_is_vague(part) for part in parts)
+        cell.vague = any(is_vague(part) for part in parts)
         if frozen and any(isinstance(part, TensorRef) and part.cell.handed for part in parts):
             cell.vague = True  # the parameters have no graph; their input may
     if earlier or last is not None:
@@ -255,7 +271,7 @@ def is_unflagged(cell: TensorImpl) -> bool:
     return cell.detachment is not None and cell.detachment.cuts[0].how == "unflagged"
 
 
-def _is_vague(value: Value) -> bool:
+def is_vague(value: Value) -> bool:
     """Whether a value without a known graph may have one that was not seen."""
     if isinstance(value, TensorRef):
         return value.cell.vague and value.cell.node is None
@@ -297,7 +313,7 @@ def carry(interp: Interpreter, result: Value, values: Iterable[Value], node: ast
         result.detachment = dropped(interp, values, node, how)
         return result
     parts = _parts(values)
-    if all(part for part in parts if lost_by(part) is not None or not _is_vague(part)):
+    if all(part for part in parts if lost_by(part) is not None or not is_vague(part)):
         result.detachment = _joined(
             [detachment for part in parts if (detachment := lost_by(part)) is not None], None, sums=True
         )
@@ -421,17 +437,43 @@ def copied(interp: Interpreter, roots: list[Operand], node: ast.expr) -> bool:
 
 
 def part_beside(interp: Interpreter, roots: Iterable[Value], wanted: Value, node: ast.expr) -> None:
-    """A gradient for *wanted* is asked of *roots*: a part of what they were computed from is not what they were."""
+    """A gradient for *wanted* is asked of *roots*: a part of what they were computed from is not what they were.
+
+    Nor is a parameter that plays no part in them, or that was detached on all its ways.
+    """
     tops = [part.cell.node for part in _parts(roots) if isinstance(part, TensorRef) and part.cell.node is not None]
     known = nodes_under(tops)
     if not tops or any(one.opaque or one.doubtful for one in known.values()):
         return
+    used = {one.leaf for one in known.values() if one.leaf is not None}
+    used |= {one.within[0] for one in used if one.within is not None}  # tied weights
     for part in _parts([wanted]):
+        if isinstance(part, TensorRef) and _is_certain_leaf(part) and part.cell.leaf not in used:
+            _note_unused(interp, part, known.values(), node)
         made = part.cell.node if isinstance(part, TensorRef) and not part.guessed else None
         if made is None or made.operation != "select" or id(made) in known:
             continue
         if any(id(operand.node) in known for operand in made.operands):
             interp.tape.beside.setdefault(interp.site(node), made.site)
+
+
+def _is_certain_leaf(tensor: TensorRef) -> bool:
+    """Whether a tensor certainly is a parameter that requires grad."""
+    leaf = tensor.cell.leaf
+    unsure = leaf is None or leaf.frozen or leaf.doubtful or leaf.supposed or any(leaf.parts.values())
+    return tensor.cell.is_leaf and not (unsure or tensor.guessed or tensor.cell.frozen or tensor.cell.mixed)
+
+
+def _note_unused(interp: Interpreter, tensor: TensorRef, known: Iterable[Node], node: ast.expr) -> None:
+    leaf = tensor.cell.leaf
+    if leaf is None or leaf.node is None or interp.exceptions.awaited:
+        return
+    detached = [cut for one in known for cut in one.constants if leaf in leaves_under(cut.nodes)]
+    cut = detached[0].site if detached else None
+    named = next((kept.name for kept in reversed(tensor.provenance) if kept.name), "")
+    own = leaf.name.startswith("tensor:")
+    found = UnusedInput(cut, bool(interp.policy.asked), own, named if not tensor.cell.part else "")
+    interp.tape.unused.setdefault((interp.site(node), leaf.node.site), found)
 
 
 def nodes_under(tops: Iterable[Node]) -> dict[int, Node]:

@@ -61,9 +61,10 @@ def call_method(
     if name in _DRAWN:
         drawn = interp.data()
         row = catalogue.distribution(value.name)
-        drawn.cell.vague = row is None or not row.has_rsample
-        if not drawn.cell.vague:
-            drawn.cell.detachment = cuts.dropped(interp, interp.tensors(value), node, "sample")
+        drawn.cell.vague = row is None
+        if row is not None:
+            how = "sample" if row.has_rsample else "integer"
+            drawn.cell.detachment = cuts.dropped(interp, interp.tensors(value), node, how)
         return drawn
     if name in _FUNCTIONS:
         return compute(interp, name, [value, *args, *keywords.values()], node)

@@ -104,6 +104,8 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
 
 
 def _of_symbol(interp: Interpreter, owner: Symbol, index: Value, node: ast.expr) -> Value:
+    if owner.key in interp.parameter_tables and isinstance(index, str):
+        return attributes.get(interp, interp.parameter_tables[owner.key], index, node)
     slot = interp.attributes_of_opaque.get((owner.key, f"[{interp.key(index)!r}]"))
     if slot is not None:
         return interp.read(slot)
@@ -611,7 +613,23 @@ def set_item(
             elif base is not None:
                 set_item(interp, base, index, value, target, expression)
         case Symbol():
-            interp.attributes_of_opaque[receiver.key, f"[{interp.key(index)!r}]"] = interp.slot(value, name, expression)
+            _put_into_opaque(interp, receiver, index, value, target, expression)
+
+
+def _put_into_opaque(
+    interp: Interpreter,
+    receiver: Symbol,
+    index: Value,
+    value: Value,
+    target: ast.Subscript,
+    expression: ast.expr | None,
+) -> None:
+    module = interp.parameter_tables.get(receiver.key)
+    if module is not None:
+        attributes.put_parameter(interp, module, index, value, target, expression)
+        return
+    slot = interp.slot(value, interp.source.text_of(target), expression)
+    interp.attributes_of_opaque[receiver.key, f"[{interp.key(index)!r}]"] = slot
 
 
 _COUNTERS = ("index", "count")

@@ -73,6 +73,7 @@ _OVERWRITES = re.compile(
 )
 
 
+@lru_cache(maxsize=256)
 def is_model_that_overwrites(text: str) -> bool:
     """Whether a text has a model that may change a tensor in place: whoever trains it may fail by that."""
     return _MODEL.search(text) is not None and _OVERWRITES.search(text) is not None
@@ -92,7 +93,8 @@ _PART = re.compile(rf"\b(\w+)\s*=\s*[\w.\[\]-]+\.(?:weight|bias)(?:\.(?:T|{'|'.j
 """A part of a layer's parameter: ``b = layer.bias.view(3, -1)``."""
 
 
-def _leaves_in(text: str) -> set[str]:
+@lru_cache(maxsize=256)
+def _leaves_in(text: str) -> frozenset[str]:
     """The names of the parameters that a text makes, and those of a layer's own."""
     found = set(_LAYERS)
     if ".weight" in text or ".bias" in text:
@@ -104,7 +106,7 @@ def _leaves_in(text: str) -> set[str]:
             end = len(text) if end < 0 else end
             found.update(_PARAMETER.findall(text, start, end))
             at = text.find(word, end)
-    return found
+    return frozenset(found)
 
 
 def _changes_a_leaf(text: str) -> bool:
@@ -119,6 +121,8 @@ _OF_OBJECT = re.compile(r"^\s+def forward\(self\b", re.MULTILINE)
 
 def _has_old_function(text: str) -> bool:
     """Whether a text may have a Function whose ``forward`` is a method: to call its objects fails without a pass."""
+    if "Function" not in text:
+        return False
     return _FUNCTION.search(text) is not None and _OF_OBJECT.search(text) is not None
 
 
@@ -327,7 +331,7 @@ def _summaries(text: str) -> tuple[_Summary, ...]:
     """The module's own code, then its functions and its classes' methods."""
     parsed = parse(text)
     tree, nodes = parsed.tree, parsed.nodes
-    of_function = _OfFunction(frozenset(_leaves_in(text)), nodes.once(imported_passes), nodes)
+    of_function = _OfFunction(_leaves_in(text), nodes.once(imported_passes), nodes)
     functions = (parsed.remembered(node, of_function)._replace(name=name) for name, node in _functions(tree))
     own = [part for part in tree.body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
     of_own = _summary(MODULE, chain.from_iterable(map(nodes.within, own)), of_function.leaves, of_function.imported)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from autofix.codemods.autograd.graph import GraphLeak, StoreEvent
 from autofix.codemods.interpreter import class_lookup
@@ -79,6 +79,11 @@ def certainly_has_graph(tensor: TensorRef, *, leaves: bool = True) -> bool:
             return False
         pending.extend(operand.node for operand in node.operands)
     return True
+
+
+def is_computed(value: Value) -> TypeGuard[TensorRef]:
+    """Whether a value is a tensor with a graph, and no leaf."""
+    return isinstance(value, TensorRef) and value.cell.node is not None and value.cell.node.leaf is None
 
 
 def certainly_has_no_graph(tensor: TensorRef) -> bool:

@@ -22,6 +22,7 @@ from autofix.codemods.interpreter import (
     effects,
     elements,
     extents,
+    gradients,
     loops,
     mapping_keys,
     module_lists,
@@ -124,6 +125,8 @@ _OF_SETS = (ast.BitOr, ast.BitAnd, ast.BitXor, ast.Sub)
 def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Value, node: ast.expr) -> Value:
     """*left* operator *right*; a new tensor where one of them is one."""
     name, compute = _BINARY[kind]
+    if (left is None or right is None) and isinstance(node, ast.BinOp):
+        gradients.calculated(interp, node.left if left is None else node.right)
     if kind is ast.Mod and isinstance(right, Symbol):
         if _is_range_around(interp, node):
             return left

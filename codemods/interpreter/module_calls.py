@@ -10,6 +10,7 @@ from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import Leaf, Saved
 from autofix.codemods.interpreter import (
     class_lookup,
+    escapes,
     extents,
     module_lists,
     overwriting,
@@ -183,7 +184,7 @@ def call_module(
         made = interp.operation(catalogue.form(kind), [*values, *size], node, view=view)
         made.cell.extent = extents.of_module(kind, values, module.options)
         return _or_unknown(interp, made, values)
-    weights = parametrized.called(interp, module, node)
+    weights = [*parametrized.called(interp, module, node), *_put_for_parameters(module)]
     saved = _saved_by_module(interp, kind, module.leaf, values, weights)
     result = interp.operation(kind, [*values, *weights], node, leaves=leaves, extra_saved=saved)
     result.cell.extent = extents.of_module(kind, values, module.options)
@@ -202,6 +203,13 @@ def call_module(
     if kind == "MultiheadAttention":
         return Sequence("tuple", [Binding(result), Binding(_part(interp, result, node))])
     return result
+
+
+def _put_for_parameters(module: TorchModule) -> Iterator[TensorRef]:
+    """The tensors with a graph that were put in the place of a layer's parameters: ``layer.weight = hyper(z)``."""
+    for slot in module.children.values():
+        if module.leaf is not None and escapes.is_computed(slot.value) and slot.value.cell.leaf is not module.leaf:
+            yield slot.value
 
 
 def _drops_nothing(interp: Interpreter, module: TorchModule, row: catalogue.Operation) -> bool:

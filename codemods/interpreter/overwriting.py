@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import operand_names
-from autofix.codemods.autograd.graph import Node, StoreEvent
-from autofix.codemods.interpreter import holding
+from autofix.codemods.autograd.graph import Leaf, Node, StoreEvent
+from autofix.codemods.interpreter import cuts, holding
 from autofix.codemods.interpreter.values import (
     PartWritten,
     Symbol,
@@ -37,9 +38,10 @@ def write_into(
     *added* is the value that was added to, or multiplied with, what is written: ``x[i] += v``.  *places* are the
     tensors among the values that say where, and that the operation saves.
     """
+    _arrive(interp, tensor, node)
     cell = tensor.cell
     saved = tuple(one.cell.storage.as_saved() for one in interp.tensors(*places))
-    interp.change(tensor, node, operands=[added])
+    interp.change(tensor, node, operands=[added, *values])
     place = _written_place(interp, node)
     root = None
     if expression is None and isinstance(node, ast.Call):
@@ -48,7 +50,7 @@ def write_into(
     for owner in (cell, cell.base):
         if owner is None:
             continue
-        if owner.node is None and any(isinstance(value, Symbol) for value in values):
+        if owner.node is None and any(isinstance(value, Symbol) and cuts.is_vague(value) for value in values):
             owner.mixed = True
         operands = [TensorRef(owner, tensor.provenance if owner is cell else owner.written), *values]
         if interp.operands(*operands) and not _is_kept_from_graphs(owner):
@@ -63,6 +65,20 @@ def write_into(
                     interp.kept(TensorRef(owner), place, expression, owner) if root or expression else None,
                     owner,
                 )
+        elif owner.node is None and not (owner.mixed or owner.vague or owner.unsure):
+            owner.detachment = cuts.joined(interp, operands, node) or owner.detachment
+
+
+def is_total(cell: TensorImpl, leaf: Leaf, added: list[TensorRef]) -> bool:
+    """Whether losses are added up in a leaf: ``total = torch.zeros(1, requires_grad=True)``, then ``total += loss``."""
+    made = leaf.node.site.node if leaf.node is not None else None
+    if not leaf.name.startswith("tensor:") or all(one.cell.node is None or one.cell.node.leaf for one in added):
+        return False
+    return cell.scalar is True or (made is not None and _ONE_NUMBER.search(ast.unparse(made)) is not None)
+
+
+_ONE_NUMBER = re.compile(r"\b(zeros|ones|empty)\(\(?\[?1?,?\]?\)?[,)]|\b\w*[tT]ensor\(\[?-?[\d.e-]+\]?[,)]")
+"""Calls that make a tensor of one number."""
 
 
 def _written_place(interp: Interpreter, node: ast.expr | ast.stmt) -> str:
@@ -92,6 +108,7 @@ def in_place(
 
     What such an operation saves of its own input it saves as a copy, or it saves the result (aten's ``*_`` kernels).
     """
+    _arrive(interp, tensor, node)
     cell = tensor.cell
     result = None
     if not (_is_kept_from_graphs(cell) and interp.grad):
@@ -99,6 +116,8 @@ def in_place(
         result = interp.operation(name, [tensor, *args], node, names=names, inplace=True)  # type: ignore[arg-type]
     interp.change(tensor, node, origin, args)
     if result is None or result.cell.node is None:
+        if result is not None and cell.node is None and cell.base is None:  # `total += loss.item()`
+            cell.detachment, cell.vague = result.cell.detachment, cell.vague or result.cell.vague
         return
     made = result.cell.node
     version = cell.storage.version
@@ -112,6 +131,14 @@ def in_place(
     elif isinstance(node, ast.AugAssign) and cell.base is not None and any(map(interp.operands, args)):
         kept = interp.kept(TensorRef(cell.base), interp.source.text_of(node.target), node.value, cell.base)
         _carried(interp, kept, cell.base)
+
+
+def _arrive(interp: Interpreter, tensor: TensorRef, node: ast.expr | ast.stmt) -> None:
+    """A leaf that was moved to a GPU is another tensor there, computed from it: this copy is changed in place."""
+    if tensor.moved is None or not tensor.cell.is_leaf or not interp.grad:
+        return
+    tensor.cell = interp.operation("to", [tensor], node, scalar=tensor.cell.scalar).cell  # type: ignore[arg-type]
+    tensor.moved = None
 
 
 def give_graph(interp: Interpreter, tensor: TensorRef, made: Node) -> None:

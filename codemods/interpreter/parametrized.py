@@ -1,7 +1,7 @@
-"""Tensors of modules that are computed of parameters: ``register_parametrization``, ``weight_norm``, ``spectral_norm``.
+"""Tensors of modules that are computed of parameters: ``register_parametrization``, ``weight_norm``, ``prune``.
 
-Source: torch/nn/utils/parametrize.py, parametrizations.py, weight_norm.py and spectral_norm.py.  A parametrized tensor
-is computed each time it is read; the hooks before it, ``nn.utils.weight_norm``, compute it at each call of the module.
+Source: torch/nn/utils/parametrize.py, parametrizations.py, weight_norm.py, spectral_norm.py and prune.py.  A
+parametrized tensor is computed each time it is read; hooks (``nn.utils.weight_norm``) do so at each call of the module.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ _CURRENT = "~current"
 """Name under which it has those that a hook has computed last."""
 _OF_TORCH = "torch.nn.utils."
 _HOOKS = (f"{_OF_TORCH}weight_norm", f"{_OF_TORCH}spectral_norm")
+_PRUNES = f"{_OF_TORCH}prune."
+PRUNES = "identity random_unstructured l1_unstructured random_structured ln_structured custom_from_mask".split()
+"""Functions that multiply a parameter with a mask."""
 
 
 def register(interp: Interpreter, module: Value, name: Value, how: Value, node: ast.expr) -> None:
@@ -110,7 +113,8 @@ def _by(interp: Interpreter, how: Value, original: Value, node: ast.expr) -> Val
     """What one parametrization makes of a tensor; those of torch save it."""
     if not isinstance(how, Name) or not how.path.startswith(_OF_TORCH):
         return interp.call(how, [original], {}, node)
-    saved = [tensor.cell.storage.as_saved() for tensor in interp.tensors(original)] if interp.grad else []
+    whole = interp.grad and not how.path.startswith(_PRUNES)  # of a product with a mask, the mask alone is saved
+    saved = [tensor.cell.storage.as_saved() for tensor in interp.tensors(original)] if whole else []
     made = interp.operation(how.path.rpartition(".")[2], [original], node, opaque=True, extra_saved=saved)
     if made.cell.node is not None:
         made.cell.node.opaque = False
@@ -138,4 +142,4 @@ def _original(name: str) -> str:
 
 
 def _is_hook(how: Value) -> bool:
-    return isinstance(how, Name) and how.path in _HOOKS
+    return isinstance(how, Name) and (how.path in _HOOKS or how.path.startswith(_PRUNES))

@@ -95,8 +95,8 @@ class BranchPolicy:
         """The node of the function being run; None for the code of a module."""
         self.ways: Callable[[], Ways] = Ways
         """The functions and words that lead to a backward pass."""
-        self._sides: dict[int, tuple[Sequence[ast.stmt], Sequence[ast.stmt]]] = {}
-        """For questions of an ``if`` with two sides, by their positions: the side that was taken, and the other."""
+        self._sides: dict[int, dict[int, tuple[Sequence[ast.stmt], Sequence[ast.stmt]]]] = {}
+        """For questions of an ``if``, by their positions: for each such ``if`` the side taken, and the other one."""
         self._asked_in: list[Hashable] = []
         self._known: dict[Hashable, bool] = {}
         self._switches: dict[str, Hashable] = {}
@@ -249,8 +249,11 @@ class BranchPolicy:
     def _words_of_sides(self, position: int) -> tuple[set[str], set[str]]:
         """The words by which the side taken of the ``if`` that asked, and the other, lead to passes."""
         ways = self.ways()
-        taken, other = self._sides.get(position, ((), ()))
-        return ways.begin_in(taken), ways.begin_in(other)
+        found: tuple[set[str], set[str]] = set(), set()
+        for sides in self._sides.get(position, {}).values():
+            for words, side in zip(found, sides, strict=True):
+                words |= ways.begin_in(side)
+        return found
 
     def nearest(self) -> list[int]:
         """The positions of the questions whose opposite may lead to a pass, the nearest to one first, later ones first.
@@ -264,10 +267,15 @@ class BranchPolicy:
         others = [at for at in range(len(self.asked)) if near[at] and at not in chosen]
         return [*chosen, *sorted(others, key=lambda at: (-near[at], -at))][: TOWARDS_A_PASS + len(chosen)]
 
-    def goes(self, position: int, taken: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> None:
-        """The question at *position* was the last one of an ``if``, of whose two sides one is *taken*."""
-        if taken or other:
-            self._sides[position] = taken, other
+    def goes(self, since: int, asked: int, taken: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> None:
+        """An ``if`` goes the side *taken*, by what was consulted *since*.
+
+        That is a question that is new to the first *asked* ones, or else an earlier one: ``if args.test:`` may stand in
+        several functions.
+        """
+        if len(self._asked_for) > since and (taken or other):
+            position = len(self.asked) - 1 if len(self.asked) > asked else self._asked_for[-1]
+            self._sides.setdefault(position, {})[id(taken or other)] = taken, other
 
     def settle(self, position: int) -> None:
         """The question at *position* turned out to decide nothing: its opposite is not worth a path."""

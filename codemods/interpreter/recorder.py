@@ -18,7 +18,7 @@ from autofix.codemods.autograd.catalogue import (
 )
 from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, PartChange, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
-from autofix.codemods.interpreter import asked_again, cuts, dtypes, escapes, holding
+from autofix.codemods.interpreter import asked_again, cuts, dtypes, escapes, holding, overwriting
 from autofix.codemods.interpreter.forms import form_of, whole_of
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
@@ -338,14 +338,20 @@ class Recorder(Interpreter):
             if leaf is None or cell is None or cell.mixed:
                 continue
             if self.grad and cell.is_leaf and not leaf.frozen:
-                added = self.tensors(*operands)
-                below = cuts.leaves_in(added)
-                computed = leaf not in below and not all(one.frozen for one in below)
-                self.tape.leaf_changes[self.site(node)] = LeafChange(
-                    leaf, bool(added), computed, cuts.has_differentiable_gradient(added)
-                )
-                if leaf.supposed:
-                    self.tape.supposed_changes.add(self.site(node))
+                self._note_leaf_change(cell, leaf, operands, self.site(node))
+
+    def _note_leaf_change(self, cell: TensorImpl, leaf: Leaf, operands: Iterable[Value], site: Site) -> None:
+        """A leaf that requires grad is changed in place with *operands*."""
+        added = self.tensors(*operands)
+        below = cuts.leaves_in(added)
+        computed = leaf not in below and not all(one.frozen for one in below)
+        unknown = any(isinstance(one, Symbol) for one in operands) or any(one.cell.vague for one in added)
+        total = computed and overwriting.is_total(cell, leaf, added)
+        smooth = cuts.has_differentiable_gradient(added)
+        change = LeafChange(leaf, bool(added), computed, smooth, total=total, unknown=unknown)
+        self.tape.leaf_changes[site] = change
+        if leaf.supposed:
+            self.tape.supposed_changes.add(site)
 
     def change_by_hand(self, tensor: TensorRef) -> None:
         """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""

@@ -285,9 +285,8 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     quiet = effects.quiet(interp, node) if asks else None
     activity = interp.activity
     taken, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
-    last = len(interp.policy.asked) - 1
-    if last >= asked:  # by the `if` itself, or in what its condition calls: `if is_valid(loss.item()):`
-        interp.policy.goes(last, taken, other)
+    # The question may have been asked in what the condition calls: `if is_valid(loss.item()):`.
+    interp.policy.goes(consultations, asked, taken, other)
     goes_to_gpu = asks and devices.sets_gpu(taken, other)
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
     with interp.perhaps_retaining(open_question and interp.source.remembered(node, _retains) and bool(other)):

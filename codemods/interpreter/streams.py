@@ -126,7 +126,8 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
         case TensorRef() if opaque_results.is_collection(value):
             return _unknown(interp, opaque_results.as_object(interp, value), node)
         case TensorRef():
-            return Stream(None, lambda at, exact: _row_of(interp, value, at, node, exact=exact))
+            begun = value.cell.storage.version
+            return Stream(None, lambda at, exact: _row_of(interp, value, at, node, begun, exact=exact))
         case TorchModule():
             parts: list[Value] = [
                 key if value.kind in module_lists.DICTIONARIES else slot.value for key, slot in value.children.items()
@@ -228,7 +229,10 @@ def _unknown(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
         )
 
     def item(at: int) -> Value:
-        return interp.symbol(("item", interp.key(value), serial, at))
+        made = interp.symbol(("item", interp.key(value), serial, at))
+        if isinstance(value, Symbol):
+            made.detachment = made.detachment or value.detachment
+        return made
 
     if isinstance(value, Symbol) and value.key in interp.states:
         names = module_tree.names_in_state(interp, value, node)
@@ -272,12 +276,16 @@ def counter_from(interp: Interpreter, low: int) -> Symbol:
     return Symbol(("index", "counter", interp.new_instance(), low), low)
 
 
-def _row_of(interp: Interpreter, tensor: TensorRef, at: Value, node: ast.expr, *, exact: bool) -> Value:
-    """A row of a tensor that a loop goes through: one of several views, as ``unbind`` makes them."""
+def _row_of(interp: Interpreter, tensor: TensorRef, at: Value, node: ast.expr, begun: int, *, exact: bool) -> Value:
+    """A row of a tensor that a loop goes through: one of several views, as ``unbind`` makes them when it has *begun*.
+
+    *begun* is the tensor's version at that time.
+    """
     row = elements.item(interp, tensor, at if exact else interp.fresh_symbol("i"), node)
     if isinstance(row, TensorRef):
         row.cell.extent = max(row.cell.extent, tensor.cell.rows)
         row.cell.sibling = row.cell.sibling or not tensor.cell.unsure
+        row.cell.viewed = begun
     return row
 
 

@@ -33,8 +33,6 @@ _PLAIN = frozenset(
     is_floating_point is_complex register_hook retain_grad storage untyped_storage nelement ndimension type_ __len__
     is_sparse is_shared share_memory_ pin_memory_ has_names is_same_size allclose equal""".split()
 )
-_MAYBE_NO_VIEWS = frozenset("flatten conj resolve_conj resolve_neg positive real imag".split())
-"""Operations among the views that return the tensor itself where they have nothing to do."""
 _MAY_ADD_DIMENSIONS = (catalogue.VIEW, catalogue.VIEWS, catalogue.JOIN)
 _OF_SHAPE = frozenset("size dim ndimension numel nelement".split())
 
@@ -137,7 +135,7 @@ def _detach_itself(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Va
     if tensor.cell.base is not None and made is not None:
         interp.crash("a view cannot be detached in place")
         known = not (tensor.guessed or tensor.cell.unsure or isinstance(made.site.node, ast.Attribute))
-        if known and made.operation not in _MAYBE_NO_VIEWS and escapes.certainly_has_graph(tensor):
+        if known and made.operation not in catalogue.MAYBE_ITSELF and escapes.certainly_has_graph(tensor):
             interp.tape.parts_changed.setdefault(interp.site(call.node), PartChange(made.site, None, detached=True))
     if tensor.cell.leaf is not None:
         attributes.require_grad(interp, tensor, False, call.node)
@@ -172,6 +170,8 @@ def _sample(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **
 def _hook(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
     if tensor.cell.leaf is not None:
         tensor.cell.leaf.asked = True
+    if call.name == "retain_grad" and escapes.certainly_has_no_graph(tensor):
+        interp.crash("a tensor without a graph cannot retain its gradient", "RuntimeError")
     return interp.fresh_symbol(call.name)
 
 

@@ -31,6 +31,7 @@ from autofix.codemods.interpreter.values import (
     Optimizer,
     Sequence,
     Symbol,
+    TensorRef,
     Value,
 )
 
@@ -177,6 +178,24 @@ def _backward(interp: Interpreter, call: Call, receiver: Symbol, loss: Value, /,
         return DECLINED
     tensor_calls.run_backward(interp, [loss], keywords, call.node)
     return None
+
+
+@of_unknown("scale")
+def _scale(interp: Interpreter, call: Call, receiver: Symbol, loss: Value, /) -> Value:
+    """``scaler.scale(loss)`` of mixed precision: the loss times a number."""
+    if not isinstance(loss, TensorRef) or not _is_made_by(receiver.key, "GradScaler"):
+        return DECLINED
+    scaled = interp.operation("mul", [loss], call.node, scalar=loss.cell.scalar)
+    scaled.cell.extent = loss.cell.extent
+    return scaled
+
+
+def _is_made_by(key: Hashable, name: str) -> bool:
+    """Whether a value was made by a class with this name that was not read."""
+    match key:
+        case ("new" | "~", "call", str(path), *_) | ("new" | "~", str(path), *_):
+            return path.rpartition(".")[2] == name
+    return False
 
 
 # Optimizers, trainers and what wraps models

@@ -395,29 +395,6 @@ class Attributes(dict[Hashable, Binding]):
             self._home[self.owner.key, name] = slot
 
 
-class ParameterTable(dict[Hashable, Binding]):
-    """The ``_parameters`` of a module: what is put there is used in the place of a parameter, whether frozen or not."""
-
-    def __init__(self, owner: dict[str, Binding], leaf: Leaf | None) -> None:
-        super().__init__({name: slot for name, slot in owner.items() if _is_parameter(slot.value)})
-        self._owner, self._leaf = owner, leaf
-
-    def __setitem__(self, name: Hashable, slot: Binding) -> None:
-        super().__setitem__(name, slot)
-        if "_leaf" not in vars(self):  # while a copy is made
-            return
-        if name in self._owner:
-            self._owner[str(name)] = slot
-        elif self._leaf is not None:
-            self._leaf.frozen, self._leaf.frozen_at = False, None
-            if name in self._leaf.parts:
-                self._leaf.parts[str(name)] = False
-
-
-def _is_parameter(value: Value) -> bool:
-    return isinstance(value, TensorRef) and value.cell.leaf is not None
-
-
 @dataclass(eq=False, slots=True)
 class Bound:
     """A function and the object it was looked up on."""

@@ -76,17 +76,18 @@ def draws_in(run: list[Statement], tree: Tree) -> list[cst.Call]:
     own = set().union(*(targets_of(one, tree) for one in run))
     parts = [part for one in run if isinstance(part := only_part(one), cst.Assign)]
     calls = [call for part in parts for call in calls_in(part.value) if call is not part.value]
-    drawing = [call for call in calls if _draws(call, tree)]
+    drawing = [call for call in calls if draws(call, tree)]
     return [call for call in drawing if not tree.paths_in(call) & own]
 
 
 def only_draws(statement: Statement, tree: Tree) -> bool:
     """Whether a statement names random numbers that it draws: ``z = torch.randn(5, 3)``."""
     part = only_part(statement)
-    return isinstance(part, cst.Assign) and isinstance(part.value, cst.Call) and _draws(part.value, tree)
+    return isinstance(part, cst.Assign) and isinstance(part.value, cst.Call) and draws(part.value, tree)
 
 
-def _draws(call: cst.Call, tree: Tree) -> bool:
+def draws(call: cst.Call, tree: Tree) -> bool:
+    """Whether a call draws random numbers."""
     return tree.called(call) in _RANDOM and tree.is_of_torch(call.func)
 
 
@@ -127,6 +128,80 @@ def compared_with_new(
     again = (one for one in tree.statements_in(loop) if any(_is_made_again(call, old, tree) for call in calls_in(one)))
     compared = any(_is_made_again(call, old, tree) for call in calls_in(used)) and bool(read & targets_of(kept, tree))
     return compared or any(targets_of(one, tree) & read for one in again)
+
+
+def gathered_beside_input(
+    made: cst.BaseExpression | None, kept: Statement, loop: Statement, tree: Tree
+) -> cst.BaseExpression | None:
+    """``net(x)`` of ``olds.append(net(x))``, beside ``inputs.append(x)``, in an earlier loop or a function called then.
+
+    *loop* computes ``net(torch.stack(inputs))`` for itself.  None where that is not so.
+    """
+    statement = tree.statement_of(made) if made is not None else None
+    if not isinstance(made, cst.Call) or statement is None or not made.args:
+        return None
+    value, _ = _appended(statement, tree)
+    given = {tree.code(argument.value) for argument in made.args}
+    appended = (_appended(one, tree) for one in tree.block_of(statement))
+    lists = {store for one, store in appended if one is not None and tree.code(one) in given}
+    if value is None or made not in {value, *tree.inside(value)} or not lists:
+        return None
+    if tree.function_of(statement) is not tree.function_of(loop):
+        lists |= targets_of(kept, tree)
+    again = any(
+        tree.code(call.func) == tree.code(made.func)
+        and len(call.args) == len(made.args)
+        and all(tree.paths_in(argument.value) & lists for argument in call.args)
+        for call in calls_in(loop)
+    )
+    return value if again else None
+
+
+def stored_beside_input(
+    made: cst.BaseExpression | None, used: cst.BaseExpression | None, loop: Statement, tree: Tree
+) -> cst.BaseExpression | None:
+    """``net(x)`` of ``data.append((x, net(x)))``, in a loop before, where *loop* compares it with a new ``net(x)``.
+
+    Each item has its input, from which the loop computes for itself what it compares the old one with, where that is
+    *used*: so that the old one is to stay as it was.  None where that is not so.
+    """
+    statement = tree.statement_of(made) if made is not None else None
+    home = next(iter(tree.loops_around(used)), None)
+    if not isinstance(made, cst.Call) or statement is None or home is None or not made.args:
+        return None
+    items = [one.target for one in (loop, *tree.statements_in(loop)) if isinstance(one, cst.For)]
+    paths = set[str]().union(*(tree.paths_in(target) for target in items))
+    again = any(
+        tree.code(call.func) == tree.code(made.func)
+        and len(call.args) == len(made.args)
+        and all(tree.paths_in(argument.value) & paths for argument in call.args)
+        for call in calls_in(home)
+    )
+    return _stored_beside(made, statement, tree) if again else None
+
+
+def _stored_beside(made: cst.Call, statement: Statement, tree: Tree) -> cst.BaseExpression | None:
+    """The element of a display, which a list gets, that is the result of a call beside all that the call is given."""
+    given = {tree.code(argument.value) for argument in made.args}
+    names = {tree.code(made), *(name for name in targets_of(statement, tree) if tree.given(statement, name) is made)}
+    for one in tree.block_of(statement):
+        display, _ = _appended(one, tree)
+        if isinstance(display, (cst.Tuple, cst.List, cst.Dict)):
+            values = {tree.code(element.value): element.value for element in display.elements}
+            found = next((value for code, value in values.items() if code in names), None)
+            if found is not None and given <= values.keys():
+                return found
+    return None
+
+
+def _appended(statement: Statement, tree: Tree) -> tuple[cst.BaseExpression | None, str]:
+    """``x`` and ``xs`` of ``xs.append(x)``; None for other statements."""
+    part = only_part(statement)
+    call = part.value if isinstance(part, cst.Expr) else None
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
+        return None, ""
+    appends = call.func.attr.value == "append"
+    return (call.args[0].value, tree.code(call.func.value)) if appends else (None, "")
 
 
 def compared_in_closure(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from autofix.codemods.rewriting.edit import Edit
@@ -10,14 +12,17 @@ from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 
 
-def guarded(tree: Tree, run: list[Statement]) -> Patch:
-    """The program with neighbouring statements under ``with torch.no_grad():``, or in one that stands before them."""
+def guarded(tree: Tree, run: list[Statement], instead: Sequence[Statement] = ()) -> Patch:
+    """The program with neighbouring statements under ``with torch.no_grad():``, or in one that stands before them.
+
+    Others may be written *instead* of them there.
+    """
     block = tree.block_of(run[0])
-    first = block.index(run[0])
-    previous = block[first - 1] if first else None
+    at = block.index(run[0])
+    previous = block[at - 1] if at else None
     edit = Edit(tree)
-    if isinstance(previous, cst.With) and _is_no_grad(previous, tree) and tree.body_of(previous):
-        edit.change(previous, lambda node: _with_body(node, [*tree.body_of(node), *run]))
+    if isinstance(previous, cst.With) and is_no_grad(previous, tree) and tree.body_of(previous):
+        edit.change(previous, lambda node: _with_body(node, [*tree.body_of(node), *(instead or run)]))
         for statement in run:
             edit.remove(statement)
         return edit.patch()
@@ -25,8 +30,9 @@ def guarded(tree: Tree, run: list[Statement]) -> Patch:
     header = f"with {tree.torch_name(run[0])}.no_grad():\n{module.default_indent}pass\n"
     guard = cst.parse_statement(header, config=module.config_for_parsing)
     headed = guard.with_changes(leading_lines=run[0].leading_lines)
-    inside = run[0].with_changes(leading_lines=[])
-    edit.change(run[0], lambda _: _with_body(headed, [inside, *run[1:]])).stands_for(inside, run[0])
+    first, *rest = instead or run
+    inside = first.with_changes(leading_lines=[])
+    edit.change(run[0], lambda _: _with_body(headed, [inside, *rest])).stands_for(inside, run[0])
     for statement in run[1:]:
         edit.remove(statement)
     if not tree.imports_torch(run[0]):
@@ -39,7 +45,8 @@ def _with_body(node: cst.CSTNode, body: list[Statement]) -> cst.CSTNode:
     return node.with_changes(body=node.body.with_changes(body=body))
 
 
-def _is_no_grad(statement: cst.With, tree: Tree) -> bool:
+def is_no_grad(statement: cst.With, tree: Tree) -> bool:
+    """Whether a block is ``with torch.no_grad():``, and nothing else."""
     call = statement.items[0].item if len(statement.items) == 1 else None
     return (
         isinstance(call, cst.Call) and not call.args and tree.called(call) == "no_grad" and tree.is_of_torch(call.func)

@@ -16,6 +16,7 @@ from autofix.codemods.rewriting.detach_parts import detached_in_part
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code, whole_code
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, operands_of
+from autofix.codemods.rewriting.overwritten_data import overwritten_data
 from autofix.codemods.rewriting.roles import calls_of, clips_gradients, cuts_graph, owner_of
 from autofix.codemods.rewriting.stores import ADDING
 from autofix.codemods.rewriting.tree import Tree
@@ -62,6 +63,8 @@ class DetachCarried(Codemod):
             yield from _before_updates(fact, tree)
         if fact.kept is None or (fact.loop is not None and not fact.inside):
             return
+        if overwritten_data(fact, tree) is not None:
+            return  # detached, the result would still not be the data
         yield from own_cuts.without_effect(tree)
         yield from own_cuts.misplaced(fact, tree)
         yield from own_cuts.forgotten(fact, tree)

@@ -11,6 +11,7 @@ from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part
+from autofix.codemods.rewriting.overwritten_data import overwritten_data
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.recompute_cached import is_cached
@@ -88,7 +89,7 @@ class DetachStored(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, (StaleGraph, Overwritten))
-        if fact.kept is None:
+        if fact.kept is None or overwritten_data(fact, tree) is not None:
             return
         carriers = [carrier for carrier in fact.carriers if carrier.statement == fact.kept]
         statement = tree.statement(fact.kept)

@@ -19,6 +19,7 @@ from autofix.codemods.rewriting.computations import (
     computation,
     draws_in,
     feeds_itself,
+    gathered_beside_input,
     goes_on,
     is_carried_on,
     is_guardable,
@@ -26,6 +27,7 @@ from autofix.codemods.rewriting.computations import (
     only_draws,
     parted,
     refreshing,
+    stored_beside_input,
     targets_of,
     without_data,
 )
@@ -108,7 +110,10 @@ class GuardFeatures(Codemod):
         run = computation(kept, block, tree)
         name = _buffer(kept, tree) or fact.name or ", ".join(sorted(targets_of(kept, tree))) or "it"
         yield from _undone_as_well(kept, tree)
-        yield from _under_no_grad(kept, run, loop, tree, name)
+        compared, places = _as_targets(fact, kept, loop, tree)
+        of_rollout = relates_to_old(loop, tree)
+        keeps = Keeps.TARGET if fact.target and not (of_rollout or _is_detachable(fact, tree)) else None
+        yield from _under_no_grad(kept, run, loop, tree, name, keeps)
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
         if made is not None and made is not kept and tree.block_of(made) and is_guardable([made]):
             for part in (computation(made, tree.block_of(made), tree), [made]):
@@ -120,8 +125,13 @@ class GuardFeatures(Codemod):
             yield from self._old_when_made(fact, tree, name)
             patch = Edit(tree).change(old, detach).patch()
             yield Candidate(patch, _as_before(tree.code(old).strip()), Keeps.RATIO)
-        of_rollout = relates_to_old(loop, tree)
-        compared, places = _as_targets(fact, kept, loop, tree)
+        made_by = tree.expression(fact.made)
+        stored = stored_beside_input(made_by, tree.expression(fact.used), loop, tree)
+        stored = stored or gathered_beside_input(made_by, kept, loop, tree)
+        if stored is not None and not of_rollout:
+            patch = Edit(tree).change(stored, detach).patch()
+            yield Candidate(patch, _as_before(tree.code(stored)), Keeps.PARAMETERS)
+            return
         if compared or places:
             yield from self._anchor(fact, places, tree, name)
         if compared and not of_rollout:
@@ -142,7 +152,8 @@ class GuardFeatures(Codemod):
             maker = tree.function_of(kept)
             if len(block) > 1 and isinstance(maker, cst.FunctionDef) and maker.name.value != "__init__":
                 yield from self._again(fact, kept, tree, name, instead=True)
-            yield from self._move([made], loop, tree, name)
+            if not _changes_a_module(made, tree):
+                yield from self._move([made], loop, tree, name)
         yield from self._again(fact, kept, tree, name)
         yield from self._as_it_was(fact, tree)
         yield from self._collected(fact, tree)
@@ -178,8 +189,9 @@ class GuardFeatures(Codemod):
         if fact.kept is not None or made is None or not isinstance(tree.parent_of(made), cst.Arg):
             return
         if tree.function_of(made) is not tree.function_of(loop):
-            remedy = f"detach `{tree.code(made)}`: nothing behind it is trained"
-            yield Candidate(Edit(tree).change(made, detach).patch(), remedy)
+            patch, code = Edit(tree).change(made, detach).patch(), tree.code(made)
+            remedy = _as_before(code) if fact.target else f"detach `{code}`: nothing behind it is trained"
+            yield Candidate(patch, remedy, Keeps.TARGET if fact.target else Keeps.EDGES)
 
     def _detach(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
         """Candidates that detach the value of a statement that does more than compute."""
@@ -216,6 +228,7 @@ class GuardFeatures(Codemod):
                 continue
             if generated(whole, tree) is not None:
                 yield Candidate(detached(tree, whole, carrier.form), _as_before(name), keeps)
+        yield from self._unpacked(fact, tree, name, keeps)
         kept = [one for one in fact.carriers if one.statement == fact.kept and one.form is Form.TENSOR]
         parts = [made for one in kept if (made := tree.expression(one.expression)) is not None]
         for made in parts:
@@ -224,6 +237,18 @@ class GuardFeatures(Codemod):
                 for one in some:
                     edit.change(one, detach)
                 yield Candidate(edit.patch(), _as_before(name), keeps)
+
+    def _unpacked(self, fact: StaleGraph, tree: Tree, name: str, keeps: Keeps) -> Iterator[Candidate]:
+        """``old, value = net(x)``: the old one is detached by a statement of its own."""
+        for carrier in fact.carriers:
+            kept = tree.statement(carrier.statement)
+            if carrier.statement != fact.kept or carrier.form is not Form.TENSOR or carrier.expression is not None:
+                continue
+            if kept is None or kept not in tree.block_of(kept) or carrier.name not in targets_of(kept, tree):
+                continue
+            if isinstance(kept, cst.SimpleStatementLine):
+                patch = Edit(tree).insert_after(kept, f"{carrier.name} = {carrier.name}.detach()").patch()
+                yield Candidate(patch, _as_before(name), keeps)
 
     def _as_data(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         """Candidates that detach the data behind advantages and returns where the rollout collects or computes it."""
@@ -385,6 +410,13 @@ def _as_targets(fact: StaleGraph, kept: Statement, loop: Statement, tree: Tree) 
     compared = fact.target or compared_with_new(kept, made, used, loop, tree)
     compared = compared or compared_in_closure(kept, made, used, tree)
     return compared, refreshing(kept, tree.statement_of(made), loop, tree)
+
+
+def _changes_a_module(statement: Statement, tree: Tree) -> bool:
+    """Whether a function from elsewhere is called for its effect: ``prune.l1_unstructured(layer, "weight", 0.3)``."""
+    part = only_part(statement)
+    call = part.value if isinstance(part, cst.Expr) else None
+    return isinstance(call, cst.Call) and tree.is_of_torch(call.func)
 
 
 def _defines(run: list[Statement]) -> bool:
@@ -647,16 +679,26 @@ def relates_to_old(loop: Statement, tree: Tree) -> bool:
     return any(_has_ratio_of_its_own(part, tree) for part in (loop, *called) if part is not None)
 
 
+def _is_detachable(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether the statement that keeps a value has an expression for it alone, or one that makes each part of it."""
+    made = [(one.form, tree.expression(one.expression)) for one in fact.carriers if one.statement == fact.kept]
+    return any(
+        value is not None and (form is Form.TENSOR or generated(value, tree) is not None) for form, value in made
+    )
+
+
 def _under_no_grad(
-    kept: Statement, run: list[Statement], loop: Statement, tree: Tree, name: str
+    kept: Statement, run: list[Statement], loop: Statement, tree: Tree, name: str, target: Keeps | None = None
 ) -> Iterator[Candidate]:
     """Candidates that compute the value, and what it is computed of, without a graph."""
     several = len(targets_of(kept, tree)) > 1  # what was computed before may be for one of the others
-    keeps = Keeps.RATIO if _shares_forward(kept, loop, tree) else Keeps.EDGES
+    keeps = Keeps.RATIO if _shares_forward(kept, loop, tree) else target or Keeps.EDGES
     for part in ([kept], run) if several else (run,):
         if is_guardable(part):
             computing = without_data(part, tree)
             remedy = f"compute `{name}` under no_grad: nothing behind it is trained"
+            if keeps is Keeps.TARGET:
+                remedy = f"compute `{name}` under no_grad: it stays as it was before the loop"
             if keeps is Keeps.RATIO:
                 remedy = f"compute `{name}`, which the updates learn from, under no_grad"
             yield Candidate(guarded(tree, computing), remedy, keeps)

@@ -8,11 +8,12 @@ import libcst as cst
 
 from autofix.codemods.facts import Fact, LeafChanged, StaleGraph
 from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
-from autofix.codemods.rewriting.nodes import Statement
+from autofix.codemods.rewriting.nodes import Statement, method_call, without_keyword
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
-from autofix.codemods.rules.out_of_place import spelled_out
+from autofix.codemods.rules.out_of_place import as_a_new_tensor, spelled_out
 
 
 class GuardLeaf(Codemod):
@@ -29,7 +30,9 @@ class GuardLeaf(Codemod):
         of a frozen parameter by one that is not: a teacher that follows its student gets a graph of all updates so far.
 
     Fix:
-        The update is no part of the computation: it goes under ``with torch.no_grad():``.
+        The update is no part of the computation: it goes under ``with torch.no_grad():``. A buffer or a total is part
+        of it: ``total = torch.zeros(1, requires_grad=True)``, then ``total += loss``, becomes ``total = total + loss``,
+        and a tensor whose rows are written loses its ``requires_grad=True``, which it does not need.
 
     When it is not what you want:
         Where the change is to be differentiated through, make a new tensor: ``w = w - lr * g``, as in meta-learning.
@@ -51,13 +54,53 @@ class GuardLeaf(Codemod):
         statement = tree.statement_of(tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign))
         if statement is None or not tree.block_of(statement):
             return
+        if fact.total:  # under no_grad, nothing would learn by what is added
+            for patch in spelled_out(tree.node(fact.changed, cst.AugAssign), tree, alone=True):
+                yield Candidate(patch, "add up in a new tensor", Keeps.PARAMETERS)
+        yield from _no_parameter(fact, tree)
+        if fact.total:
+            return
+        yield from _of_a_copy(fact, statement, tree)
         if fact.mixed and _computes(statement, tree):
             for patch in spelled_out(tree.node(fact.changed, cst.AugAssign), tree, alone=True):
                 yield Candidate(patch, "compute a new tensor instead of modifying the parameter", Keeps.PARAMETERS)
-        if fact.computed:
+        if fact.result and not fact.computed:
+            yield from as_a_new_tensor(fact.changed, tree)
+        if fact.computed or fact.result:
             return
         for run in (*_loops_around(statement, tree), [statement]):
             yield Candidate(guarded(tree, run), "update parameters under no_grad")
+
+
+def _no_parameter(fact: LeafChanged, tree: Tree) -> Iterator[Candidate]:
+    """``out = torch.zeros(4, 3)``, without ``requires_grad=True``: it takes the graphs of what is written into it."""
+    made = tree.expression(fact.flagged)
+    if not isinstance(made, cst.Call):
+        return
+    edit = Edit(tree)
+    if any(argument.keyword is not None and argument.keyword.value == "requires_grad" for argument in made.args):
+        edit.change(made, lambda node: without_keyword(node, "requires_grad"))
+    elif isinstance(made.func, cst.Attribute) and tree.called(made) == "requires_grad_":
+        plain = made.func.value
+        edit.change(made, lambda _: plain)
+    else:
+        return
+    yield Candidate(edit.patch(), "let a tensor that is written into be no parameter", Keeps.PARAMETERS)
+
+
+def _of_a_copy(fact: LeafChanged, statement: Statement, tree: Tree) -> Iterator[Candidate]:
+    """``embeds = prompt.clone()`` for ``embeds = prompt``, of which rows are written that others are to learn by."""
+    changed = tree.expression(fact.changed)
+    if not fact.computed or not isinstance(changed, cst.Subscript) or not isinstance(changed.value, cst.Name):
+        return
+    block = tree.block_of(statement)
+    for earlier in reversed(block[: block.index(statement)]):
+        given = tree.given(earlier, changed.value.value)
+        if given is not None:
+            if isinstance(given, (cst.Name, cst.Attribute)):
+                patch = Edit(tree).change(given, lambda node: method_call(node, "clone")).patch()
+                yield Candidate(patch, f"write into a copy of `{tree.code(given)}`", Keeps.PARAMETERS)
+            return
 
 
 def _of_frozen(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:

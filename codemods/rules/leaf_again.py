@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import ComputedParameter, Fact
+from autofix.codemods.facts import ComputedParameter, Fact, NoGradient
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import calls_in, detach, parenthesised, requires_grad, without_keyword
@@ -18,7 +18,8 @@ class LeafAgain(Codemod):
     """An optimizer is given a non-leaf: the result of an operation on the tensor that requires grad.
 
     Error:
-        ValueError: can't optimize a non-leaf Tensor.
+        ValueError: can't optimize a non-leaf Tensor. Without an optimizer: TypeError: unsupported operand type(s) for
+        *: 'float' and 'NoneType', for the gradient of a non-leaf is None.
 
     Cause:
         ``x = torch.randn(8, requires_grad=True) * 0.1``: the leaf is the tensor of random numbers, which nobody holds
@@ -41,12 +42,12 @@ class LeafAgain(Codemod):
 
     code = "AF431"
     name = "computed-parameter"
-    answers = (ComputedParameter,)
+    answers = (ComputedParameter, NoGradient)
     rank = 1
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
-        assert isinstance(fact, ComputedParameter)
-        made = tree.expression(fact.made)
+        assert isinstance(fact, (ComputedParameter, NoGradient))
+        made = tree.expression((fact.kept if isinstance(fact, NoGradient) else None) or fact.made)
         if made is None or isinstance(made, (cst.Name, cst.Attribute)):
             return
         remedy = f"make `{fact.name or tree.code(made).strip()}` a leaf"
@@ -62,6 +63,8 @@ class LeafAgain(Codemod):
             edit.change(made, lambda node: _called(call.func, node))
             yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
         yield from _made_before(made, remedy, tree)
+        if isinstance(fact, NoGradient):
+            return
         edit = Edit(tree).change(made, lambda node: requires_grad(detach(node)))
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
 

@@ -8,7 +8,7 @@ import libcst as cst
 
 from autofix.codemods.facts import Fact, LegacyApi
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import method_call, with_keyword, without_keyword
+from autofix.codemods.rewriting.nodes import method_call, without_keyword
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
@@ -30,8 +30,9 @@ class ModernizeLegacy(Codemod):
     Fix:
         ``loss.data[0]`` becomes ``loss.item()``, and ``loss.data[0].cpu()`` becomes ``loss.data.cpu()``.
         ``Variable(x, volatile=True)`` loses the flag. ``Variable(x)`` alone still works and is left as it is.
-        ``retain_variables`` becomes ``retain_graph``, ``x.cuda(async=True)`` becomes ``x.cuda(non_blocking=True)``, and
-        ``type(h) == Variable`` becomes ``isinstance(h, torch.Tensor)``.
+        ``retain_variables`` becomes ``retain_graph``, ``variables`` of ``torch.autograd.backward`` becomes ``tensors``,
+        ``x.cuda(async=True)`` becomes ``x.cuda(non_blocking=True)``, and ``type(h) == Variable`` becomes
+        ``isinstance(h, torch.Tensor)``.
 
     When it is not what you want:
         Where ``volatile=True`` was there to save memory, put the forward pass under ``with torch.no_grad():``.
@@ -56,9 +57,10 @@ class ModernizeLegacy(Codemod):
                     yield _as_numbers(group, tree)
         elif isinstance(call, cst.Comparison):
             yield from _of_class(call, tree)
-        elif isinstance(call, cst.Call) and (retained := _retained(call, tree)):
-            new = with_keyword(without_keyword(call, "retain_variables"), "retain_graph", retained)
-            yield Candidate(Edit(tree).change(call, lambda _: new).patch(), "rename the argument to `retain_graph`")
+        elif isinstance(call, cst.Call) and (old := _old_keyword(call)) is not None:
+            new = call.deep_replace(old, cst.Name(_RENAMED[old.value]))
+            patch = Edit(tree).change(call, lambda _: new).patch()
+            yield Candidate(patch, f"rename the argument to `{_RENAMED[old.value]}`")
         elif isinstance(call, cst.Call):
             edit = Edit(tree).change(call, lambda node: without_keyword(node, "volatile"))
             yield Candidate(edit.patch(), "use no_grad: volatile no longer has an effect")
@@ -123,10 +125,14 @@ def _read_with(call: cst.Subscript, tree: Tree) -> list[cst.Subscript]:
     return [one for one in reads if _behind_data(one) is not None and one.slice[0].deep_equals(call.slice[0])]
 
 
-def _retained(call: cst.Call, tree: Tree) -> str:
-    """Source of the argument ``retain_variables``; empty where a call has none."""
-    given = (arg for arg in call.args if arg.keyword is not None and arg.keyword.value == "retain_variables")
-    return next((tree.code(arg.value) for arg in given), "")
+_RENAMED = {"retain_variables": "retain_graph", "variables": "tensors"}
+"""Arguments of backward passes that have other names since PyTorch 0.4."""
+
+
+def _old_keyword(call: cst.Call) -> cst.Name | None:
+    """The old name of an argument of a backward pass; None where a call has none."""
+    names = (argument.keyword for argument in call.args if argument.keyword is not None)
+    return next((name for name in names if name.value in _RENAMED), None)
 
 
 def _of_class(compared: cst.Comparison, tree: Tree) -> Iterator[Candidate]:

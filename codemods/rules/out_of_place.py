@@ -101,10 +101,11 @@ class OutOfPlace(Codemod):
             return
         if isinstance(fact, PartChanged):
             if fact.base:  # a new tensor would leave the views as they were, and they were to change with their base
+                yield from _rows_of_a_clone(tree.expression(fact.changed), tree)
                 return
             yield from _told_otherwise(fact.constructed, tree)
             if not _is_a_row(fact, tree):
-                yield from _as_a_new_tensor(fact.changed, tree)
+                yield from as_a_new_tensor(fact.changed, tree)
                 yield from _into_a_clone(fact.changed, tree)
             return
         if fact.by_step:
@@ -116,10 +117,10 @@ class OutOfPlace(Codemod):
             yield from _cloned_when_read(fact, call or node, tree)
             root = _root_of(call or node, tree)
             if isinstance(root, cst.Name) and is_separate(root, tree):
-                yield from _as_a_new_tensor(fact.changed, tree)
+                yield from as_a_new_tensor(fact.changed, tree)
             if isinstance(node, cst.AugAssign) and _is_read_by_items_only(node, tree):
                 # The tape takes all parts for one tensor, each with the graph of whatever was written to another.
-                for candidate in _as_a_new_tensor(fact.changed, tree):
+                for candidate in as_a_new_tensor(fact.changed, tree):
                     yield replace(candidate, keeps=Keeps.PARAMETERS)
             return
         alone = call is not None and isinstance(tree.parent_of(call), cst.Expr)
@@ -127,13 +128,13 @@ class OutOfPlace(Codemod):
             yield from _told_otherwise(fact.constructed, tree)
         if is_collected(_root_of(call or node, tree), tree):
             for anew in (
-                _as_a_new_tensor(fact.changed, tree),
+                as_a_new_tensor(fact.changed, tree),
                 _whole_assigned(call, tree),
                 _into_a_clone(fact.changed, tree),
             ):
                 yield from (replace(candidate, keeps=Keeps.APART) for candidate in anew)
             return
-        yield from _as_a_new_tensor(fact.changed, tree)
+        yield from as_a_new_tensor(fact.changed, tree)
         yield from _whole_assigned(call, tree)
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)
@@ -145,6 +146,21 @@ class OutOfPlace(Codemod):
             if isinstance(operand, cst.Name) and operand.value != "self" and not tree.is_imported(operand):
                 yield _with_clones([operand], operand.value, tree)
         yield from _cloned_when_made(fact, tree)
+
+
+def _rows_of_a_clone(changed: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
+    """``for i, row in enumerate(h.clone()): h[i] = 2 * row``: each row is changed when it has been read."""
+    loop = next(iter(tree.loops_around(changed)), None)
+    if not isinstance(changed, cst.Subscript) or not isinstance(loop, cst.For) or len(changed.slice) != 1:
+        return
+    match loop.iter, loop.target, changed.slice[0].slice:
+        case (
+            cst.Call(func=cst.Name("enumerate"), args=[one]),
+            cst.Tuple(elements=[cst.Element(cst.Name(number)), cst.Element(cst.Name())]),
+            cst.Index(cst.Name(at)),
+        ) if number == at and tree.code(one.value) == tree.code(changed.value):
+            patch = Edit(tree).change(one.value, lambda node: method_call(node, "clone")).patch()
+            yield Candidate(patch, f"go through the rows of a copy of `{tree.code(changed.value)}`", Keeps.PARAMETERS)
 
 
 def _of_a_constant(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
@@ -203,8 +219,8 @@ def _told_otherwise(constructed: Span | None, tree: Tree) -> Iterator[Candidate]
                 yield replace(candidate, keeps=Keeps.INPUTS)
 
 
-def _as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
-    """The operation out of place."""
+def as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
+    """Candidates in which the operation at *changed* makes a new tensor."""
     node = tree.node(changed, cst.AugAssign)
     if isinstance(node, cst.AugAssign):
         for patch in spelled_out(node, tree):

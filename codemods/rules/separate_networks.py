@@ -10,7 +10,7 @@ from autofix.codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.alternatives import on_every_path
-from autofix.codemods.rewriting.computations import is_carried_on, takes_an_item, targets_of
+from autofix.codemods.rewriting.computations import compared_with_new, is_carried_on, takes_an_item, targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import detach, only_part, with_keyword
 from autofix.codemods.rewriting.tree import Tree
@@ -205,8 +205,9 @@ class SeparateNetworks(Codemod):
         if any(relates_to_old(loop, tree) for loop in tree.loops_around(reader)):
             return  # what the updates of PPO learn from is not to change with them
         loops = [one for one in tree.loops_around(reader) if one not in list(tree.loops_around(kept))]
-        if any(is_carried_on([kept], loop, tree) for loop in loops):
-            return
+        ends = tree.expression(fact.outer.made), tree.expression(fact.outer.used)
+        if any(is_carried_on([kept], loop, tree) or compared_with_new(kept, *ends, loop, tree) for loop in loops):
+            return  # what a loop compares with its own would be that, computed anew
         if tree.function_of(kept) is not tree.function_of(reader) and not (fact.name or "").startswith("self."):
             return  # names of another function mean nothing here
         whole, assignments = on_every_path(kept, reader, tree)
@@ -221,7 +222,7 @@ class SeparateNetworks(Codemod):
         ]
         incidental = bool(fact.outer.incidental[0])  # better cut than kept for the second loss
         yield from () if incidental else plain
-        for value in _operands(made):
+        for value in sorted(_operands(made), key=lambda one: not _is_computed(one, tree)):
             name = tree.code(value)
             parts = [value] if whole is kept else [one for one in _values(*computed) if tree.code(one) == name]
 
@@ -373,6 +374,12 @@ def _is_part(code: str, name: str) -> bool:
 def _operands(call: cst.Call) -> Iterator[cst.BaseExpression]:
     """The names, attributes and items that a call's arguments are made of, outermost first."""
     return _values(*(argument.value for argument in call.args))
+
+
+def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether the function computes a value: what a loop or a caller hands it is more likely to be data."""
+    name = tree.code(value)
+    return any(tree.given(one, name) is not None for one in tree.statements_in(tree.function_of(value)))
 
 
 def _values(*nodes: cst.CSTNode) -> Iterator[cst.BaseExpression]:

@@ -38,6 +38,13 @@ def tree_of(lines: Sequence[str], before: Sequence[str], tree: ast.Module) -> as
     return ast.Module([*body[:head], *between.body, *body[tail:]], [])
 
 
+def are_versions(lines: Sequence[str], before: Sequence[str]) -> bool:
+    """Whether two texts are one file before and after an edit: other files share a licence and imports at most."""
+    if lines[:1] != before[:1]:
+        return False
+    return 2 * sum(common_ends(before, lines)) >= min(len(lines), len(before))
+
+
 def common_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
     """Number of lines that two texts have in common at the beginning, and of the others that they have at the end."""
     most = min(len(before), len(after))

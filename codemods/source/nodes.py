@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TypeVar
 
@@ -16,17 +16,34 @@ T = TypeVar("T")
 
 _PLAIN = frozenset("ctx op ops id attr kind type_comment module level conversion is_async simple lineno".split())
 """Fields that hold no node of interest: names, numbers, operators, and whether a name is loaded or stored."""
-_fields: dict[type[ast.AST], tuple[str, ...]] = {}
-"""For each class of nodes, the fields that may hold others."""
+_TEXTS = {ast.Constant: "value", ast.Global: "names", ast.Nonlocal: "names", ast.arg: "arg", ast.keyword: "arg"}
+"""Fields of other names that hold no node in some classes; they stand in every third node."""
+
+
+class _Fields(dict[type[ast.AST], tuple[str, ...]]):
+    """For each class of nodes, the fields that may hold others: of two million nodes a second, each asks for them."""
+
+    def __init__(self, wanted: Collection[str] = (), *, last_first: bool = False) -> None:
+        self._wanted = wanted
+        self._last_first = last_first
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        found = [name for name in kind._fields if name not in _PLAIN and name != _TEXTS.get(kind)]
+        found = [name for name in found if not self._wanted or name in self._wanted]
+        self[kind] = tuple(reversed(found) if self._last_first else found)
+        return self[kind]
+
+
+_FIELDS = _Fields()
+_LAST_FIRST = _Fields(last_first=True)
+_BLOCKS = _Fields("body handlers orelse finalbody cases".split())
+"""The fields that may hold statements, or the parts of a statement that do."""
 
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below one, as they are written, but for operators and contexts."""
-    names = _fields.get(type(node))
-    if names is None:
-        names = _fields[type(node)] = tuple(name for name in type(node)._fields if name not in _PLAIN)
     found: list[ast.AST] = []
-    for name in names:
+    for name in _FIELDS[type(node)]:
         value = getattr(node, name, None)
         if type(value) is list:
             found += [one for one in value if isinstance(one, ast.AST)]
@@ -44,6 +61,21 @@ def own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
             yield around, part
             if not isinstance(part, ast.stmt):
                 pending.append(part)
+
+
+def statements_by_level(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements of a module, those with fewer nodes around them first, without a look at any expression.
+
+    Beside them stand the parts of statements that hold statements: handlers of exceptions, and cases.
+    """
+    level: list[ast.AST] = [tree]
+    while level:
+        below: list[ast.AST] = []
+        for node in level:
+            for name in _BLOCKS[type(node)]:
+                below += getattr(node, name)
+        yield from below
+        level = below
 
 
 class Nodes:
@@ -71,20 +103,19 @@ class Nodes:
 
     def _add(self, root: ast.AST, depth: int) -> None:
         """Add a node at a *depth*, and those below it."""
-        level: list[ast.AST] = [root]
-        pending: list[tuple[int, list[ast.AST]]] = [(depth, level)]
+        found, levels = self.all, self._depths
+        pending: list[ast.AST] = [root]
+        depths = [depth]
         while pending:
-            depth, level = pending[-1]
-            if not level:
-                pending.pop()
-                continue
-            node = level.pop()
-            self.all.append(node)
-            self._depths.append(depth)
-            below = children(node)
-            if below:
-                below.reverse()
-                pending.append((depth + 1, below))
+            node, depth = pending.pop(), depths.pop()
+            found.append(node)
+            levels.append(depth)
+            for name in _LAST_FIRST[type(node)]:
+                value = getattr(node, name, None)
+                for one in reversed(value) if type(value) is list else (value,):
+                    if isinstance(one, ast.AST):
+                        pending.append(one)
+                        depths.append(depth + 1)
 
     def once(self, find: Callable[[Nodes], T]) -> T:
         """The answer of *find*, found once for a tree."""
@@ -133,7 +164,11 @@ class Nodes:
 
     def by_level(self, *kinds: type[N]) -> list[N]:
         """All nodes of some classes, those with fewer nodes around them first, as ``ast.walk`` has them."""
-        found = [(self._positions[node], node) for kind in kinds for node in self.of(kind)]
+        return self.levelled(node for kind in kinds for node in self.of(kind))
+
+    def levelled(self, nodes: Iterable[N]) -> list[N]:
+        """Some *nodes*, those with fewer nodes around them first."""
+        found = [(self._positions[node], node) for node in nodes]
         return [node for _, node in sorted(found, key=lambda one: (self._depths[one[0]], one[0]))]
 
     def statements(self) -> list[ast.stmt]:

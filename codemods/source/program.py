@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar, cast
 
 from autofix.codemods.facts import Span
@@ -49,7 +49,7 @@ class Program:
         found, before = [], 0
         for file in self.files:
             found.append(before)
-            before += len(split(file.text))
+            before += _count(file.text)
         return tuple(found)
 
     @cached_property
@@ -94,6 +94,12 @@ class Program:
 def split(text: str) -> list[str]:
     """The lines as the parser counts them: only ``\\n``, ``\\r\\n`` and ``\\r`` end one."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+@lru_cache(maxsize=4096)
+def _count(text: str) -> int:
+    """Number of lines: most files stand in many programs."""
+    return len(split(text))
 
 
 def with_spans(what: T, change: Callable[[Span], Span]) -> T:

@@ -31,7 +31,7 @@ def written(sources: Iterable[Source]) -> Iterator[tuple[Source, ast.Call]]:
 
 def _calls(nodes: Nodes) -> list[ast.Call]:
     imported = nodes.once(imported_passes)
-    return [call for call in nodes.by_level(ast.Call) if _is_pass(call, imported)]
+    return nodes.levelled(call for call in nodes.of(ast.Call) if _is_pass(call, imported))
 
 
 def _is_pass(call: ast.Call, imported: ImportedPasses) -> bool:
@@ -75,11 +75,10 @@ def missed(
     sources: Iterable[Source], reached: Collection[int], executed: Collection[ast.stmt], *, complete: bool
 ) -> Iterator[Missed]:
     """The written passes that are not among the *reached* lines."""
-    ran = {(id(source), line) for source, line in _lines(sources, executed)}
-    for source, call in written(sources):
+    left = [(source, call) for source, call in written(sources) if call.lineno + source.start not in reached]
+    ran = {(id(source), line) for source, line in _lines(sources, executed)} if left else set()
+    for source, call in left:
         line = call.lineno + source.start
-        if line in reached:
-            continue
         if (id(source), call.lineno) in ran:
             yield Missed(line, NOT_READ)
         else:

@@ -71,7 +71,7 @@ def parse(text: str) -> Parsed:
 def _edited(lines: list[str]) -> Parsed | None:
     """The tree of an edited text, with the known facts about all statements that the edit left alone."""
     for before, known in reversed(_latest):
-        tree = edited.tree_of(lines, before, known.tree) if before[:1] == lines[:1] else None
+        tree = edited.tree_of(lines, before, known.tree) if edited.are_versions(lines, before) else None
         if tree is None:
             continue
         nodes = Nodes(tree, known.nodes)
@@ -211,6 +211,12 @@ def _parameters_set(nodes: Nodes) -> set[tuple[str, str]]:
     }
 
 
+@lru_cache(maxsize=4096)
+def _says_any(text: str, words: tuple[str, ...]) -> bool:
+    """Whether one of the words stands in a text, which may be part of many programs."""
+    return any(word in text for word in words)
+
+
 class Sources:
     """The files of a program, parsed.  Raises :class:`SyntaxError` where one of them cannot be."""
 
@@ -221,11 +227,11 @@ class Sources:
         self._by_place = {_place(source.path): source for source in self.all[1:]}
         self._roots = program.roots
         self._modules: dict[tuple[str, int, str], Source | None] = {}
-        self.mixes_precision = any(word in source.text for source in self.all for word in _MIXED)
+        self.mixes_precision = any(_says_any(source.text, _MIXED) for source in self.all)
         """Whether tensors may be of a lower precision than is written: ``x.float()`` then is a copy."""
-        self.sets_precision = any(word in source.text for source in self.all for word in _PRECISIONS)
+        self.sets_precision = any(_says_any(source.text, _PRECISIONS) for source in self.all)
         """Whether tensors may be of another precision than single where none is written."""
-        self.sets_device = any(word in source.text for source in self.all for word in _DEVICES)
+        self.sets_device = any(_says_any(source.text, _DEVICES) for source in self.all)
         """Whether tensors may be made on another device than is written."""
 
     @cached_property

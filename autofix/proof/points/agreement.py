@@ -124,6 +124,20 @@ def but_for_what_is_reached(before: RunRecord, after: RunRecord, same: Point) ->
     return replace(same, verdict=Verdict.PASSED, detail=f"{rest} bit-equal over {count(failure.steps, 'step')}; {now}")
 
 
+def but_for_what_is_replaced(before: RunRecord, after: RunRecord, same: Point) -> Point:
+    """*same*, or the verdict on the losses alone: the parameters of the original stay, and its loss is of new tensors.
+
+    What the patched script changes in place, the original has computed as new tensors.
+    """
+    failure = before.failure
+    if same.verdict is not Verdict.FAILED or failure is None or not failure.passes:
+        return same
+    ours = before.passes[: failure.passes]
+    if first_difference(ours, after.passes) is not None:
+        return same
+    return replace(same, verdict=Verdict.PASSED, detail=f"{count(len(ours), 'loss')} equal, of updated parameters")
+
+
 def until_changed_later(
     before: RunRecord, reference: RunRecord, after: RunRecord, same: Point, gradients: Point
 ) -> Point:

@@ -28,6 +28,16 @@ def _deque(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> 
     return found
 
 
+@model("collections.UserList")
+def _user_list(interp: Interpreter, call: Call, *args: Value) -> Value:
+    return copy_of(interp, args[0], "list", call.node) if args else Sequence("list")
+
+
+@model("types.MappingProxyType")
+def _view_of_mapping(interp: Interpreter, call: Call, mapping: Value, /) -> Value:
+    return mapping
+
+
 @model("collections.defaultdict")
 def _defaultdict(interp: Interpreter, call: Call, factory: Value = None, *_: Value, **__: Value) -> Value:
     return Mapping(default=factory)

@@ -98,6 +98,19 @@ def _normalised(
     return module
 
 
+@model(*(f"torch.nn.utils.prune.{name}" for name in parametrized.PRUNES))
+def _pruned(interp: Interpreter, call: Call, module: Value, name: Value, *_: Value, **__: Value) -> Value:
+    """A weight that is computed of a parameter and a mask, at once and before each call."""
+    parametrized.register(interp, module, name, Name(call.name), call.node)
+    return module
+
+
+@model("torch.nn.utils.prune.remove")
+def _no_longer_pruned(interp: Interpreter, call: Call, module: Value, name: Value) -> Value:
+    parametrized.remove(module, name)
+    return module
+
+
 @model("torch.nn.utils.*.remove_parametrizations")
 def _remove_parametrizations(
     interp: Interpreter, call: Call, module: Value, tensor_name: Value, *_: Value, **__: Value

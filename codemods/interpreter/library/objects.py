@@ -173,6 +173,8 @@ def _setattr(interp: Interpreter, call: Call, owner: Value, name: Value, value: 
         attributes.set_attribute(interp, owner, name, value, target, expression)
     elif class_lookup.is_any_module(owner) and class_lookup.is_any_module(value):
         modules.register(interp, owner, name, value)
+    elif isinstance(owner, TorchModule) and isinstance(value, TensorRef):
+        attributes.put_parameter(interp, owner, name, value, call.node, None)
     else:
         overridden.attributes(interp, owner, name, value)
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from autofix.codemods.interpreter import elements
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import Function, TensorRef, Value
+from autofix.codemods.interpreter.written import arguments
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -26,6 +28,22 @@ def _applied(interp: Interpreter, call: Call, left: Value, right: Value, /) -> V
         return DECLINED
     function = _written_out(interp, f"lambda one, other: one {_OPERATORS[call.last]} other", call.node)
     return interp.call(function, [left, right], {}, call.node)
+
+
+@model("operator.getitem")
+def _picked(interp: Interpreter, call: Call, container: Value, index: Value, /) -> Value:
+    return interp.item(container, index, call.node)
+
+
+@model("operator.setitem")
+def _set(interp: Interpreter, call: Call, container: Value, index: Value, value: Value, /) -> Value:
+    """``operator.setitem(memory, key, h)`` is ``memory[key] = h``."""
+    places = arguments(call.node)
+    if len(places) != 3:
+        return DECLINED
+    target = ast.copy_location(ast.Subscript(places[0], places[1], ast.Store()), call.node)
+    elements.set_item(interp, container, index, value, target, places[2])
+    return None
 
 
 @model(*(f"operator.{name}" for name in _MAKERS))

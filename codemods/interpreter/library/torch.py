@@ -87,7 +87,11 @@ def _backward(
 ) -> Value:
     if retain_graph is not _MISSING:
         keywords["retain_graph"] = retain_graph
-    tensor_calls.run_backward(interp, [tensors], keywords, call.node, given=grad_tensors is not _MISSING)
+    if tensors is None and "variables" in keywords:
+        tensors, site = keywords.pop("variables"), interp.site(call.node)
+        interp.log.legacy["backward(variables=...)", site.line] = site
+    given = grad_tensors is not _MISSING or "grad_variables" in keywords
+    tensor_calls.run_backward(interp, [tensors], keywords, call.node, given=given)
 
 
 @model("torch.autograd.grad")

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.interpreter import class_lookup, optimizers
+from autofix.codemods.interpreter import class_lookup, cuts, optimizers
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.unknown_calls import PARALLEL, PASSED_THROUGH
 from autofix.codemods.interpreter.values import Binding, Instance, Sequence, TorchModule, Value, is_constant
@@ -39,11 +39,17 @@ def unread(interp: Interpreter, path: str, args: list[Value], keywords: dict[str
     if _ENVIRONMENT.match(path) and all(map(is_constant, values)):
         return interp.symbol(("call", path, *map(interp.key, values)))
     found = interp.opaque(path, values, node, differentiable=head in _DIFFERENTIABLE)
+    if head in _OF_NUMBERS:
+        if head == "statistics" and interp.tensors(*values):
+            interp.crash("statistics are taken of numbers, not of tensors")
+        found = cuts.carry(interp, found, values, node)
     for value in values:
         _forget_state(interp, value, set())
     return found
 
 
+_OF_NUMBERS = frozenset(("math", "statistics"))
+"""Modules whose functions compute numbers of numbers."""
 _ENVIRONMENT = re.compile(
     r"(platform|os\.path|sys|inspect|shutil|socket|math|statistics|struct|gc)\.|builtins\.(hash|callable)$"
     r"|(os|multiprocessing)\.cpu_count$|importlib\.util\.find_spec$"

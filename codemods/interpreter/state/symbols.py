@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 from autofix.codemods.interpreter.policy import BranchPolicy, is_short, varies
 from autofix.codemods.interpreter.state.environment import Environment
 from autofix.codemods.interpreter.state.numbers import Numbers
-from autofix.codemods.interpreter.values import Binding, Mapping, Name, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.interpreter.values import (
+    Binding,
+    Instance,
+    Mapping,
+    Name,
+    Sequence,
+    Symbol,
+    TensorRef,
+    TorchModule,
+    Value,
+)
 from autofix.codemods.source.sources import Sources
 
 if TYPE_CHECKING:
@@ -60,6 +70,8 @@ class Symbols(Environment):
         """Attributes set on values that have no names of their own."""
         self.without_known_parameters: dict[int, Value] = {}
         """Modules of which no parameter is known, by the list that was given of their parameters."""
+        self.parameter_tables: dict[Hashable, TorchModule | Instance] = {}
+        """Modules by the key of their ``_parameters``: what is put there under a name is the attribute of that name."""
         self.toggled: dict[int, list[Leaf]] = {}
         """Parameters that are frozen while one of several optimizers has its turn, by the identities of the modules."""
         self.parallel: set[int] = set()

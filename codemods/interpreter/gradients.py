@@ -1,0 +1,91 @@
+"""Gradients of what is no leaf: None, whatever pass has come before.
+
+That is no mistake in itself: a script may ask whether there is a gradient.  It becomes one where the program calculates
+with it, or calls a method of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from autofix.codemods.autograd.catalogue import MAYBE_ITSELF
+from autofix.codemods.autograd.graph import MissingGradient, Node
+from autofix.codemods.interpreter import cuts
+from autofix.codemods.interpreter.values import TensorRef, Value
+from autofix.codemods.source.sources import Site
+
+if TYPE_CHECKING:
+    from autofix.codemods.interpreter.protocol import Interpreter
+
+
+def note_missing(interp: Interpreter, tensor: TensorRef, node: ast.expr) -> None:
+    """``tensor.grad`` is None: note what the tensor is the result of, where it comes from a leaf."""
+    made = _made(tensor)
+    if made is not None and isinstance(node, ast.Attribute):
+        name = interp.source.text_of(node.value)
+        kept = tensor.provenance[-1].expression if tensor.provenance else None
+        interp.tape.ungraded[node] = MissingGradient(made, kept, name, interp.statement)
+
+
+def note_refused(
+    interp: Interpreter, parameter: Value, value: Value, expression: ast.expr | None, target: ast.expr
+) -> None:
+    """A module's parameter is replaced, in a statement that asks for its gradient, by what is no parameter.
+
+    Source: ``Module.__setattr__`` in torch/nn/modules/module.py.
+    """
+    leaf = parameter.cell.leaf if isinstance(parameter, TensorRef) else None
+    if leaf is None or leaf.name.startswith("tensor:") or expression is None or not isinstance(value, TensorRef):
+        return
+    made = value.cell.node
+    if made is not None and made.leaf is None and not made.opaque and not value.guessed:
+        name = interp.source.text_of(target)
+        place = interp.site(expression)
+        interp.tape.refused.setdefault(place, MissingGradient(place, None, name, interp.statement))
+
+
+def _made(tensor: TensorRef) -> Site | None:
+    """The operation that a tensor is the result of; of one that was not recorded, where it computes with a leaf."""
+    if tensor.cell.node is not None:
+        return None if _may_be_leaf(tensor.cell.node) else tensor.cell.node.site
+    detachment = tensor.cell.detachment
+    cut = detachment.cuts[-1] if detachment is not None else None
+    return cut.site if cut is not None and cut.how == "no_grad" and cuts.leaves_under(cut.nodes) else None
+
+
+def _may_be_leaf(node: Node) -> bool:
+    """Whether all operations between a value and a leaf may return the leaf itself: ``w.flatten()``, ``w.real``."""
+    while node.leaf is None:
+        written = node.site.node
+        same = node.operation in MAYBE_ITSELF or (isinstance(written, ast.Attribute) and written.attr in MAYBE_ITSELF)
+        if not same or len(node.operands) != 1:
+            return False
+        node = node.operands[0].node
+    return True
+
+
+def calculated(interp: Interpreter, node: ast.expr) -> None:
+    """An operator is given None, the value of an expression, which is an error where it is such a gradient."""
+    if interp.tape.ungraded and _asking(interp, node) is not None:
+        interp.crash("None is no number", "TypeError")
+        needed(interp, node)
+
+
+def needed(interp: Interpreter, node: ast.expr) -> None:
+    """The program fails for the want of a value that an expression should have had."""
+    asking = _asking(interp, node) if interp.tape.ungraded else None
+    if asking is not None:
+        interp.tape.missing.setdefault(interp.site(asking), interp.tape.ungraded[asking])
+
+
+def _asking(interp: Interpreter, node: ast.expr) -> ast.expr | None:
+    """The expression that asked for the gradient: *node* itself, or what was assigned to this name."""
+    if node in interp.tape.ungraded:
+        return node
+    if isinstance(node, ast.Name):
+        for asking, missing in reversed(interp.tape.ungraded.items()):
+            match missing.statement.node:
+                case ast.Assign(targets=[ast.Name(id=node.id)], value=value) if value is asking:
+                    return asking
+    return None
