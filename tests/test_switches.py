@@ -307,6 +307,10 @@ for epoch in range(2):
         ("range(int(os.getenv('UPDATES', '1')))", 5),
         ("DataLoader(data, batch_size=len(data))", 5),
         ("DataLoader(TensorDataset(X), X.shape[0])", 5),
+        ("X.split(len(X))", 5),
+        ("X.chunk(1)", 5),
+        ("X[:1]", 5),
+        ("X[None]", 5),
     ],
 )
 def test_a_loop_that_runs_once_needs_no_second_graph(turns: str, default: int) -> None:
@@ -315,7 +319,14 @@ def test_a_loop_that_runs_once_needs_no_second_graph(turns: str, default: int) -
 
 @pytest.mark.parametrize(
     "turns",
-    ["range(args.updates)", "range(int(os.getenv('UPDATES', '5')))", "DataLoader(data, batch_size=4)"],
+    [
+        "range(args.updates)",
+        "range(int(os.getenv('UPDATES', '5')))",
+        "DataLoader(data, batch_size=4)",
+        "X[:2]",
+        "X.split(4)",
+        "X.chunk(2)",
+    ],
 )
 def test_a_loop_that_runs_several_times_needs_one(turns: str) -> None:
     assert certain(ANEW.format(turns=turns, default=5))
