@@ -96,6 +96,23 @@ def test_a_mistake_in_front_of_a_switch_is_certain(flag: str) -> None:
     assert certain(COMPUTED_AHEAD.format(flag=FLAGS[flag], use=use))
 
 
+@pytest.mark.parametrize(
+    "asked",
+    ["sys.version_info >= (3, 6)", "os.environ['FROZEN'] == '1'", "sys.argv[1] == 'frozen'", "count(9)"],
+)
+def test_a_switch_that_is_asked_for_each_parameter_is_one_switch(asked: str) -> None:
+    begin = "def count(n):\n    return True if n == 0 else count(n - 1)\n"
+    use = f"for p in enc.parameters():\n    p.requires_grad = not ({asked})\nf = enc(x).tanh()"
+    assert not certain(begin + COMPUTED_AHEAD.format(flag="", use=use))
+    assert certain(begin + COMPUTED_AHEAD.format(flag="", use=use.replace("enc.parameters()", "head.parameters()")))
+
+
+def test_two_arguments_of_the_command_line_are_two() -> None:
+    use = "f = enc(x).tanh()\nif sys.argv[1] == 'frozen' and sys.argv[2] == 'yes':\n    f = f.detach()"
+    assert not certain(COMPUTED_AHEAD.format(flag="", use=use))
+    assert certain(COMPUTED_AHEAD.format(flag="", use=use.replace("f.detach()", "f * 2")))
+
+
 def test_a_mistake_of_one_branch_is_certain() -> None:
     use = "if sys.argv[1] == 'a':\n    f = x\nelse:\n    f = enc(x).tanh()"
     assert certain(COMPUTED_AHEAD.format(flag="", use=use))
@@ -290,6 +307,10 @@ for epoch in range(2):
         ("range(int(os.getenv('UPDATES', '1')))", 5),
         ("DataLoader(data, batch_size=len(data))", 5),
         ("DataLoader(TensorDataset(X), X.shape[0])", 5),
+        ("X.split(len(X))", 5),
+        ("X.chunk(1)", 5),
+        ("X[:1]", 5),
+        ("X[None]", 5),
     ],
 )
 def test_a_loop_that_runs_once_needs_no_second_graph(turns: str, default: int) -> None:
@@ -298,7 +319,14 @@ def test_a_loop_that_runs_once_needs_no_second_graph(turns: str, default: int) -
 
 @pytest.mark.parametrize(
     "turns",
-    ["range(args.updates)", "range(int(os.getenv('UPDATES', '5')))", "DataLoader(data, batch_size=4)"],
+    [
+        "range(args.updates)",
+        "range(int(os.getenv('UPDATES', '5')))",
+        "DataLoader(data, batch_size=4)",
+        "X[:2]",
+        "X.split(4)",
+        "X.chunk(2)",
+    ],
 )
 def test_a_loop_that_runs_several_times_needs_one(turns: str) -> None:
     assert certain(ANEW.format(turns=turns, default=5))

@@ -739,7 +739,7 @@ def _set_on_tensor(
 
 def require_grad(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.expr) -> None:
     """``requires_grad_(wanted)``."""
-    if isinstance(wanted, Symbol) and not varies(wanted.key):
+    if isinstance(wanted, Symbol) and not varies(wanted.key, interp.looked_up):
         wanted = interp.truth(wanted)
     cell = tensor.cell
     interp.activity += 1

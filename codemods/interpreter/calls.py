@@ -195,7 +195,10 @@ def _enter(
     standing = sum(1 for frame in interp.frames if frame.function and frame.function.node is function.node)
     if standing >= _RECURSION or len(interp.frames) >= DEPTH:
         interp.log.unentered.add(function.node)
-        return interp.opaque("recursion", [*args, *keywords.values()], node)
+        result = interp.opaque("recursion", [*args, *keywords.values()], node)
+        if isinstance(result, Symbol) and args and all(map(is_constant, args)):  # the same for the same numbers
+            return interp.symbol(("recursion", id(function.node), *map(interp.key, args)))
+        return result
     interp.log.called.add(function.node)
     caller, interp.policy.function = interp.policy.function, function.node
     scope = Scope(

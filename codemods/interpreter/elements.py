@@ -91,6 +91,9 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
                 return _of_container_module(interp, base, index)
             if value.items is not None:
                 return item(interp, value.items, index, node)
+        case Name(path=path) if path.partition(".")[0] in ("os", "sys"):
+            kind = "environment" if path == "os.environ" else path
+            return interp.symbol((kind, interp.key(index)))
         case Name():
             return value  # Optional[int], nn.Module[...]
         case Symbol() | Method():

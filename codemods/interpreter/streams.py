@@ -127,7 +127,8 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
             return _unknown(interp, opaque_results.as_object(interp, value), node)
         case TensorRef():
             begun = value.cell.storage.version
-            return Stream(None, lambda at, exact: _row_of(interp, value, at, node, begun, exact=exact))
+            count = 1 if _is_of_one(node) else None
+            return Stream(count, lambda at, exact: _row_of(interp, value, at, node, begun, exact=exact))
         case TorchModule():
             parts: list[Value] = [
                 key if value.kind in module_lists.DICTIONARIES else slot.value for key, slot in value.children.items()
@@ -148,6 +149,21 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
         case Instance() if class_lookup.base_module(value) is not None:
             return stream(interp, class_lookup.base_module(value), node)
     return _unknown(interp, value, node)
+
+
+def _is_of_one(written: ast.expr) -> bool:
+    """Whether what is written is a tensor of one row, or all of one in a single piece: ``x.split(len(x))``."""
+    match written:
+        case ast.Subscript(slice=ast.Slice(None, ast.Constant(1), None) | ast.Constant(None)):
+            return True
+        case ast.Call(ast.Attribute(attr="unsqueeze"), [ast.Constant(0)]):
+            return True
+        case ast.Call(ast.Attribute(attr="chunk"), [ast.Constant(1)]):
+            return True
+        case ast.Call(ast.Attribute(whole, "split"), [size]):
+            text = ast.unparse(whole)
+            return ast.unparse(size) in (f"len({text})", f"{text}.shape[0]", f"{text}.size(0)")
+    return False
 
 
 def _next_of(interp: Interpreter, following: Value, node: ast.expr) -> Value:

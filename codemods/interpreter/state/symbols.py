@@ -12,6 +12,7 @@ from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
     Mapping,
+    Name,
     Sequence,
     Symbol,
     TensorRef,
@@ -129,7 +130,13 @@ class Symbols(Environment):
             return value.short
         if isinstance(value, TensorRef):
             return ("tensor", self.identity(value.cell.itself), value.cell.storage.version)
+        if isinstance(value, Name):
+            return ("name", value.path)
         if isinstance(value, (Sequence, Mapping)):
+            if isinstance(value, Sequence) and value.kind == "tuple" and not value.more:
+                items = tuple(slot.value for slot in value.items)
+                if all(type(one) in (str, int, float, bool) for one in items):
+                    return ("constants", items)
             return ("container", self.identity(value), len(value.items))
         if value is None or isinstance(value, (str, bytes, int, float, complex, range)):
             return (type(value).__name__, value)
