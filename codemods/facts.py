@@ -710,7 +710,7 @@ class NoGradient(Fact):
     error = "'NoneType'"
     phrases: ClassVar[dict[str, str]] = {
         "made": "the result of this operation is no leaf",
-        "used": "its gradient is None here",
+        "used": "the gradient of this tensor is None here",
     }
 
     made: Span

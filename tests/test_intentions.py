@@ -1187,16 +1187,6 @@ RIGHT = {
             log.append("%.3f" % loss)
             log.append("%d: %.3f" % (step, loss))
         """,
-    "a result has no gradient, and fails for another reason": """
-        net = nn.Linear(4, 3)
-        def attacked(x, y):
-            d = torch.zeros_like(x).uniform_(-0.3, 0.3).requires_grad_()
-            for k in range(3):
-                F.cross_entropy(net(x + d), y).backward()
-                d = (d + 0.1 * d.grad.sign()).clamp(-0.3, 0.3)
-            return (x + d).detach()
-        print(attacked(torch.randn(6, 4), torch.randint(0, 3, (6,))))
-        """,
     **{
         f"a frozen teacher follows its student by {update}": f"""
         student, teacher = nn.Linear(3, 2), nn.Linear(3, 2)

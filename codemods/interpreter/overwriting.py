@@ -41,7 +41,7 @@ def write_into(
     _arrive(interp, tensor, node)
     cell = tensor.cell
     saved = tuple(one.cell.storage.as_saved() for one in interp.tensors(*places))
-    interp.change(tensor, node, operands=[added, *values])
+    interp.change(tensor, node, operands=[added] if added is not None else values)
     place = _written_place(interp, node)
     root = None
     if expression is None and isinstance(node, ast.Call):

@@ -301,7 +301,7 @@ def _row_of(interp: Interpreter, tensor: TensorRef, at: Value, node: ast.expr, b
     if isinstance(row, TensorRef):
         row.cell.extent = max(row.cell.extent, tensor.cell.rows)
         row.cell.sibling = row.cell.sibling or not tensor.cell.unsure
-        row.cell.viewed = begun
+        row.cell.viewed = min(row.cell.viewed, begun)
     return row
 
 
