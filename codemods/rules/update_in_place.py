@@ -200,7 +200,8 @@ def _code(target: cst.BaseExpression, value: cst.BaseExpression, tree: Tree) -> 
     if isinstance(value, cst.BinaryOperation) and tree.code(value.left) in (name, f"{name}.data", f"{name}.detach()"):
         sign = {cst.Add: "+=", cst.Subtract: "-="}.get(type(value.operator))
         if sign is not None:
-            return f"{name} {sign} {tree.code(value.right)}"
+            right = tree.code(value.right)
+            return f"{name} {sign} ({right})" if "\n" in right else f"{name} {sign} {right}"
     return f"{name}.copy_({tree.code(value.with_changes(lpar=[], rpar=[]))})"
 
 
