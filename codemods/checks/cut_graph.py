@@ -178,10 +178,8 @@ def _misses_a_group(rootless: BackwardWithoutGraph, tape: Tape) -> bool:
 
 def _is_conditional(guard: Site) -> bool:
     """Whether a block is entered in some cases only."""
-    return any(
-        isinstance(around, (ast.If, ast.Try)) and any(part is guard.node for part in ast.walk(around))
-        for around in ast.walk(guard.source.tree)
-    )
+    nodes = guard.source.nodes
+    return any(nodes.holds(around, guard.node) for around in (*nodes.of(ast.If), *nodes.of(ast.Try)))
 
 
 def _trains_no_layer(tape: Tape) -> bool:

@@ -49,10 +49,12 @@ def _is_from_before(node: Node, one: BackwardCall) -> bool:
     """Whether a node was made before the outermost loop around a pass, or in another loop than the one around it."""
     if not node.loops or node.leaf is not None:
         return bool(one.loops) and node.leaf is None
-    return any(
-        made.instance != seen.instance and node.loops[:at] == one.loops[:at]
-        for at, (made, seen) in enumerate(zip(node.loops, one.loops, strict=False))
-    )
+    for made, seen in zip(node.loops, one.loops, strict=False):
+        if made.instance != seen.instance:
+            return True
+        if made != seen:  # in another iteration, which has loops of its own
+            return False
+    return False
 
 
 def _later(passes: list[BackwardCall]) -> Iterator[BackwardCall]:

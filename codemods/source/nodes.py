@@ -134,6 +134,11 @@ class Nodes:
         """*node* and all below it."""
         return self.all[self._slice(node)]
 
+    def holds(self, node: ast.AST, part: ast.AST) -> bool:
+        """Whether *part* is *node*, or stands below it."""
+        start = self._positions[node]
+        return start <= self._positions.get(part, -1) < self._ends[start]
+
     def _slice(self, node: ast.AST) -> slice:
         """Indices of *node* and of all below it."""
         start = self._positions[node]
