@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter.policy import varies
-from autofix.codemods.interpreter.values import Class, Function, Name, Sequence, Value, is_constant
+from autofix.codemods.interpreter.values import Class, Function, Name, Sequence, Symbol, Value, is_constant
 from autofix.codemods.source.sources import INSTALLED
 
 if TYPE_CHECKING:
@@ -21,7 +21,13 @@ _ANOTHER_EACH_TIME = re.compile(r"rand|secrets|shuffle|choice|sample|uuid|queue|
 """Modules and functions whose results are others each time."""
 
 
-def stays(interp: Interpreter, label: Hashable, values: Iterable[Value]) -> bool:
+def note(interp: Interpreter, found: Symbol, label: Hashable, values: Iterable[Value]) -> None:
+    """Note that what a call in a loop has given, *found*, stays as it is, where nothing says that it changes."""
+    if interp.loops and _stays(interp, label, values):
+        interp.looked_up.add(found.key)
+
+
+def _stays(interp: Interpreter, label: Hashable, values: Iterable[Value]) -> bool:
     """Whether a call that was not read, by its *label*, asks for the same in each iteration, with constants at most."""
     given = list(values)
     if varies(label, interp.looked_up) or not all(map(_is_fixed, given)):

@@ -286,8 +286,7 @@ class Recorder(Interpreter):
                 made.cell.node.layer = layer
             return made
         found = self.fresh_symbol("call", label)
-        if self.loops and asked_again.stays(self, label, values):
-            self.looked_up.add(found.key)
+        asked_again.note(self, found, label, values)
         return found
 
     def detached(

@@ -14,9 +14,14 @@ from collections.abc import Sequence
 def tree_of(lines: Sequence[str], before: Sequence[str], tree: ast.Module) -> ast.Module | None:
     """The tree of *lines*, with the statements of *tree*, the tree of the lines *before*, that an edit left in place.
 
-    None where there are none, or where the lines between them are no statements by themselves.
+    None where there are none, where the lines between them are no statements by themselves, or where the texts are no
+    versions of one file: others share a licence and imports at most.
     """
+    if lines[:1] != before[:1]:
+        return None
     first, last = common_ends(before, lines)
+    if 2 * (first + last) < min(len(lines), len(before)):
+        return None
     body = tree.body
     head = sum(1 for one in body if _end(one) <= first)
     while head and (before[_end(body[head - 1]) - 1].endswith("\\") or _shares_line(body, head)):
@@ -36,13 +41,6 @@ def tree_of(lines: Sequence[str], before: Sequence[str], tree: ast.Module) -> as
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None  # an edit may also open a block or a string that goes on behind it
     return ast.Module([*body[:head], *between.body, *body[tail:]], [])
-
-
-def are_versions(lines: Sequence[str], before: Sequence[str]) -> bool:
-    """Whether two texts are one file before and after an edit: other files share a licence and imports at most."""
-    if lines[:1] != before[:1]:
-        return False
-    return 2 * sum(common_ends(before, lines)) >= min(len(lines), len(before))
 
 
 def common_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:

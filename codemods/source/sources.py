@@ -71,7 +71,7 @@ def parse(text: str) -> Parsed:
 def _edited(lines: list[str]) -> Parsed | None:
     """The tree of an edited text, with the known facts about all statements that the edit left alone."""
     for before, known in reversed(_latest):
-        tree = edited.tree_of(lines, before, known.tree) if edited.are_versions(lines, before) else None
+        tree = edited.tree_of(lines, before, known.tree)
         if tree is None:
             continue
         nodes = Nodes(tree, known.nodes)

@@ -328,8 +328,7 @@ _WITHOUT_TENSORS = (
 @model(*(f"torch.{package}.*" for package in _WITHOUT_TENSORS.split()), "torch.autocast", "torch.Generator")
 def _unknown(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
     found = interp.fresh_symbol(call.name)
-    if interp.loops and asked_again.stays(interp, call.name, [*args, *keywords.values()]):
-        interp.looked_up.add(found.key)
+    asked_again.note(interp, found, call.name, [*args, *keywords.values()])
     return found
 
 
