@@ -43,11 +43,13 @@ from .graph import (
     Meter,
     Moment,
     Walk,
+    count_own,
     count_past,
     first_walked,
     in_transform,
     is_low_precision,
     mark,
+    next_number,
     places_in,
     repeats,
     roots_of,
@@ -126,6 +128,8 @@ class Probe:
         """The gradients of which a step is about to be made."""
         self._clips: list[float] = []
         """The norms to which gradients were clipped since the last step."""
+        self._ran: dict[tuple[str, int | None], int] = {}
+        """Place of a pass to the sequence number that the next node had when it last ran."""
 
     def install(self) -> None:
         """Prepare the run, and hook the passes and the optimizers."""
@@ -260,6 +264,7 @@ class Probe:
         again = repeats(places, moment, by_hand=not self._made)
         for node, place in places.items():
             node.metadata.setdefault(PLACE, place)
+        since, self._ran[moment.file, moment.line] = self._ran.get((moment.file, moment.line), 0), next_number()
         return Pass(
             number=self._passes,
             kind=kind,
@@ -269,6 +274,7 @@ class Probe:
             line=moment.line,
             walked=len(walked.nodes),
             past=count_past(walked.nodes, self._steps),
+            own=count_own(walked.nodes, self._steps, since),
             over={one.index: number for leaf, number in over.items() if (one := self._track(leaf)) is not None},
             repeats=again,
             again=sends_again(places),

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from .graph import SPENT, Moment, Walk, is_of_earlier_iteration, roots_of, walk
+from .graph import SPENT, Moment, Walk, is_of_earlier_iteration, next_number, roots_of, walk
 from .leniency import be_lenient
 from .parameters import Parameters, has_no_gradient
 from .recorded import Without
@@ -327,14 +327,6 @@ def entries_of(walked: Walk, nodes: set[Any]) -> list[Edge]:
 
 def begins_in(asked: Asked, nodes: set[Any]) -> bool:
     return any(root in nodes for root in roots_of(asked.tensors))
-
-
-def next_number() -> int:
-    """The sequence number of a node that is made now: nodes with a smaller one were made before."""
-    with torch.enable_grad():
-        node = torch.zeros((), requires_grad=True).neg().grad_fn
-    assert node is not None
-    return int(node._sequence_nr())
 
 
 def closing(positions: set[int]) -> Callable[..., tuple[torch.Tensor | None, ...]]:
