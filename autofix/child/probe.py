@@ -104,7 +104,11 @@ class Probe:
         self._began = time.monotonic()
         self._stop_at_pass: int | None = None
         self._inside = threading.local()
-        self._reference = Reference(self._parameters, apart=job.bounds.apart) if job.bounds.reference else None
+        self._reference = (
+            Reference(self._parameters, apart=job.bounds.apart, reduction=job.bounds.reduction)
+            if job.bounds.reference
+            else None
+        )
         self._before: dict[int, tuple[dict[int, torch.Tensor], Step]] = {}
         """Members as they were before, and the record of the step so far, by optimizer, while it makes a step."""
         if job.bounds.failed_steps is not None:
@@ -269,7 +273,7 @@ class Probe:
             number=self._passes,
             kind=kind,
             step=self._steps,
-            losses=tuple(loss_values(tensors)),
+            losses=tuple(loss_values(tensors, self._job.bounds.reduction)),
             file=moment.file,
             line=moment.line,
             walked=len(walked.nodes),
@@ -605,13 +609,15 @@ def values_of(members: list[Tracked]) -> Sketches:
     return {one.index: sketch(tensor) for one in members if (tensor := one.tensor) is not None}
 
 
-def loss_values(tensors: Any) -> list[float]:
-    """The value of each root of a pass; of a root with more than one element, the sum."""
+def loss_values(tensors: Any, reduction: str = "") -> list[float]:
+    """The value of each root of a pass; of a root with more than one element, the sum, or the *reduction*."""
     if isinstance(tensors, torch.Tensor):
         total = tensors.detach().sum()
+        if reduction == "mean":
+            total = total / max(1, tensors.numel())
         return [float(total.real if total.is_complex() else total)]
     if isinstance(tensors, (list, tuple)):
-        return [value for tensor in tensors for value in loss_values(tensor)]
+        return [value for tensor in tensors for value in loss_values(tensor, reduction)]
     return []
 
 
