@@ -324,10 +324,12 @@ def _unary(interp: Interpreter, node: ast.UnaryOp) -> Value:
 
 def _bool_op(interp: Interpreter, node: ast.BoolOp) -> Value:
     wanted = isinstance(node.op, ast.Or)
+    doubted = node in interp.unrolling.doubted
     value: Value = None
     for part in node.values:
         value = interp.eval(part)
-        if part is node.values[-1] or interp.truth(value, likely=_is_likely(value), optional=True) == wanted:
+        likely = not doubted and _is_likely(value)
+        if part is node.values[-1] or interp.truth(value, likely=likely, optional=True) == wanted:
             return value
     return value
 

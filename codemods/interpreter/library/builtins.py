@@ -138,7 +138,8 @@ def _holds_for(interp: Interpreter, call: Call, items: Value, /) -> Value:
     values = [interp.read(slot) for slot in items.items]
     if any(isinstance(value, TensorRef) for value in values):
         return interp.fresh_symbol(call.last)
-    decided = (interp.truth(value) is every for value in values)
+    likely = call.node not in interp.unrolling.doubted
+    decided = (interp.truth(value, likely=likely) is every for value in values)
     return every if all(decided) else not every
 
 
