@@ -336,6 +336,8 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
         return interp.read(slot, value)
     if value.default is not None:
         made = interp.call(value.default, [], {}, node)
+        if value.more and (made is None or isinstance(made, (str, bool))):
+            return interp.symbol(("item", interp.identity(value), key))  # settings that were read from a file
         value.items[key] = Binding(made)
         stood_in(interp, made, key)
         return made

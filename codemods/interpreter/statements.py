@@ -384,7 +384,8 @@ def _alternatives(node: ast.If) -> tuple[ast.expr, ...]:
 
     Where it is unlikely that the condition holds, so is each of what they ask for.
     """
-    pending, found = [node.test], []
+    pending: list[ast.expr] = [node.test]
+    found: list[ast.expr] = []
     while pending:
         match part := pending.pop():
             case ast.BoolOp(ast.Or(), values):

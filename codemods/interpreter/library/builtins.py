@@ -72,6 +72,7 @@ def dictionary(interp: Interpreter, call: Call, *args: Value, **keywords: Value)
                 if isinstance(pair, Sequence) and len(pair.items) == 2:
                     key = mapping_keys.mapping_key(interp, interp.read(pair.items[0], pair))
                     mapping.items[key] = Binding(interp.read(pair.items[1], pair))
+    mapping.more = mapping.more or node in interp.spread
     return mapping
 
 
