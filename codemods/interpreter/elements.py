@@ -634,6 +634,18 @@ def _put_into_opaque(
     interp.attributes_of_opaque[receiver.key, f"[{interp.key(index)!r}]"] = slot
 
 
+def put_all_into_opaque(
+    interp: Interpreter, receiver: Symbol, given: Mapping, name: str, expression: ast.expr | None
+) -> None:
+    """The items of a dictionary go into an unknown one: ``batch.update(losses)``, ``batch |= losses``."""
+    written = zip(expression.keys, expression.values, strict=True) if isinstance(expression, ast.Dict) else ()
+    parts = {key.value: value for key, value in written if isinstance(key, ast.Constant)}
+    for key, slot in given.items.items():
+        index = mapping_keys.key_value(interp, key)
+        kept = interp.slot(interp.read(slot, given), name, parts.get(key))
+        interp.attributes_of_opaque[receiver.key, f"[{interp.key(index)!r}]"] = kept
+
+
 _COUNTERS = ("index", "count")
 """Kinds of unknown values: the number of a loop's iteration, and what is counted up in one."""
 

@@ -194,6 +194,9 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
             result = interp.call(class_lookup.bind(own, current), [value], {}, node.value)
             assign(interp, node.target, result, None)
             return ""
+    if isinstance(current, Symbol) and isinstance(value, Mapping) and isinstance(node.op, ast.BitOr):
+        elements.put_all_into_opaque(interp, current, value, interp.source.text_of(node.target), node.value)
+        return ""
     modules = module_lists.holder(current)
     if modules is not None and isinstance(node.op, ast.Add):
         added = unpacking.copy_of(interp, value, "list", node.value)
