@@ -639,7 +639,7 @@ def put_all_into_opaque(
 ) -> None:
     """The items of a dictionary go into an unknown one: ``batch.update(losses)``, ``batch |= losses``."""
     written = zip(expression.keys, expression.values, strict=True) if isinstance(expression, ast.Dict) else ()
-    parts = {key.value: value for key, value in written if isinstance(key, ast.Constant)}
+    parts: dict[Any, ast.expr] = {key.value: value for key, value in written if isinstance(key, ast.Constant)}
     for key, slot in given.items.items():
         index = mapping_keys.key_value(interp, key)
         kept = interp.slot(interp.read(slot, given), name, parts.get(key))
