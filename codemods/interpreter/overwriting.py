@@ -67,6 +67,8 @@ def write_into(
                 )
         elif owner.node is None and not (owner.mixed or owner.vague or owner.unsure):
             owner.detachment = cuts.joined(interp, operands, node) or owner.detachment
+    if cell.base is not None:
+        cell.of = cell.base.node
 
 
 def is_total(cell: TensorImpl, leaf: Leaf, added: list[TensorRef]) -> bool:
@@ -148,7 +150,7 @@ def give_graph(interp: Interpreter, tensor: TensorRef, made: Node) -> None:
     if cell.base is not None:
         if cell.place and cell.base.node is not None:
             cell.base.writes.append(PartWritten(cell.place, cell.base.node, made))
-        cell.base.node = made
+        cell.base.node = cell.of = made
 
 
 def _is_kept_from_graphs(cell: TensorImpl) -> bool:

@@ -48,6 +48,8 @@ def run_backward(
     given: bool = False,
 ) -> BackwardCall | None:
     """A backward pass from *roots*, with a gradient *given* to it or not; what it finds is written on the tape."""
+    for tensor in interp.tensors(*roots):
+        interp.renew(tensor.cell)
     operands = [
         Operand(tensor.cell.node, tensor.provenance)
         for tensor in interp.tensors(*roots)
@@ -142,6 +144,12 @@ def _detach_itself(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Va
     tensor.cell.detachment = cuts.dropped(interp, [tensor], call.node, "detach")
     tensor.cell.node = None
     return tensor
+
+
+@of_tensor("view")
+def _view(interp: Interpreter, call: Call, tensor: TensorRef, /, *args: Value, **keywords: Value) -> Value:
+    of_type = keywords.get("dtype", args[0] if len(args) == 1 else None)
+    return interp.detached(tensor, call.node) if dtypes.is_type(of_type) else DECLINED  # its bits have no derivative
 
 
 @of_tensor("clone")
@@ -364,13 +372,16 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
             return out
         found = interp.data()
         found.cell.whole = dtypes.is_whole(name)
+        found.cell.counted = 0 if row.name in ("argmax", "argmin") and len(values) == 1 else -1
         found.cell.judged = any(map(_is_computed, interp.tensors(*values)))
         found.cell.detachment = cuts.dropped(interp, values, node, "integer") if catalogue.drops_graph(name) else None
         cuts.note_inference(interp, found.cell)
         return found
     if isinstance(out, TensorRef):
+        has_graph = any(map(escapes.certainly_has_graph, interp.tensors(*args)))
+        has_graph = has_graph or (out.cell.leaf is None and escapes.certainly_has_graph(out))
         interp.change(out, node)
-        if interp.grad and any(map(escapes.certainly_has_graph, interp.tensors(*args))):
+        if interp.grad and has_graph:
             interp.tape.outs.add(interp.site(node))
             meant = operate(interp, name, args, {key: one for key, one in keywords.items() if key != "out"}, node)
             if isinstance(meant, TensorRef):  # PyTorch refuses; all who know the tensor were to see the result

@@ -255,6 +255,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
     made.cell.rows = extents.of_rows_created(last, args, keywords)
     made.cell.whole, made.cell.single = dtypes.of_created(last, args, keywords), single
+    made.cell.counted = dtypes.dimensions_of_numbers(last, args, keywords)
     made.cell.vague = keywords.get("requires_grad", False) is not False
     cuts.note_inference(interp, made.cell)
     return made
