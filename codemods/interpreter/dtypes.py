@@ -74,6 +74,22 @@ def dimensions_of_numbers(name: str, args: list[Value], keywords: Mapping[str, V
     return 0 if type(data) is int else -1
 
 
+_WRITTEN_OUT = frozenset("zeros ones full eye arange linspace zeros_like ones_like full_like".split())
+
+
+def is_written_out(name: str, args: list[Value]) -> bool:
+    """Whether the numbers in a new tensor follow from what is written: ``torch.zeros(n)``, ``torch.tensor([1, 0])``."""
+    if name in ("tensor", "as_tensor"):
+        return bool(args) and _is_written(args[0])
+    return name in _WRITTEN_OUT
+
+
+def _is_written(value: Value) -> bool:
+    if isinstance(value, Sequence):
+        return not value.more and all(_is_written(slot.value) for slot in value.items)
+    return isinstance(value, (int, float))
+
+
 _OF_FLOATS = frozenset("zeros ones empty rand randn eye linspace logspace normal".split())
 """Functions whose results are of the type that floats have by default."""
 

@@ -129,6 +129,8 @@ def _of_symbol(interp: Interpreter, owner: Symbol, index: Value, node: ast.expr)
         return one
     picked_out = interp.symbol(("item", owner.key, interp.key(index)))
     picked_out.detachment = picked_out.detachment or owner.detachment
+    if owner.key in interp.computed:
+        interp.computed.add(picked_out.key)
     return picked_out
 
 

@@ -159,12 +159,13 @@ class Recorder(Interpreter):
             cell.of = cell.base.node
             cell.covers = layout.shows_all(name) and (view.cell.base is None or view.cell.covers)
         tensors = self.tensors(*args)
-        of_dense = of_cpu = True
+        of_dense = of_cpu = constant = True
         for tensor in tensors:
             if tensor.cell.base is not None:
                 self.renew(tensor.cell)
             of_dense = of_dense and tensor.cell.dense
             of_cpu = of_cpu and tensor.cell.on_cpu
+            constant = constant and tensor.cell.constant
         cell.on_cpu = of_cpu and bool(tensors) and not (leaves or opaque)
         cell.whole = bool(tensors) and tensors[0].cell.whole and not opaque and dtypes.keeps(name)
         cell.dense = not opaque and layout.is_dense(name, of_dense=of_dense, is_view=view is not None)
@@ -175,6 +176,8 @@ class Recorder(Interpreter):
         if self.grad:
             operands += [Operand(leaf.node, ()) for leaf in leaves if leaf.node is not None and not leaf.frozen]
         if not operands:
+            unknown = leaves or opaque or any(isinstance(one, Symbol) for one in args)
+            cell.constant = constant and bool(tensors) and not unknown
             cuts.without_graph(self, cell, name, args, leaves, node)
             return TensorRef(cell)
         self.activity += 1

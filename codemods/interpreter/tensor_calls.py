@@ -213,9 +213,14 @@ def call_tensor_method(
             interp.tape.escapes[interp.site(node)] = GraphLeak("numpy")
         if name in ("item", "tolist", "numpy"):
             made = interp.fresh_symbol("number" if name == "item" else name)
+            if tensor.cell.constant:
+                interp.computed.add(made.key)
             return cuts.carry(interp, made, [tensor], node, name)
-        if name in _OF_SHAPE and not args and not keywords:  # asked twice of one tensor, the same
-            return interp.symbol(("~", name, ("tensor", interp.identity(tensor.cell))))
+        asks = name in _OF_SHAPE and not keywords
+        if asks and (not args or (tensor.cell.leaf is not None and all(type(one) is int for one in args))):
+            # asked twice of one tensor, the same
+            whose = "parameters" if tensor.cell.part else ("tensor", interp.identity(tensor.cell))
+            return attributes.size_of(interp, tensor, ("~", name, whose, *args))
         found = interp.fresh_symbol(name)
         if name.startswith("is_"):  # the same for all that a network gives at this place
             interp.computed.add(found.key)
@@ -373,6 +378,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         found = interp.data()
         found.cell.whole = dtypes.is_whole(name)
         found.cell.counted = 0 if row.name in ("argmax", "argmin") and len(values) == 1 else -1
+        found.cell.constant = all(tensor.cell.constant for tensor in interp.tensors(*values))
         found.cell.judged = any(map(_is_computed, interp.tensors(*values)))
         found.cell.detachment = cuts.dropped(interp, values, node, "integer") if catalogue.drops_graph(name) else None
         cuts.note_inference(interp, found.cell)

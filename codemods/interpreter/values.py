@@ -129,6 +129,8 @@ class TensorImpl:
     """Whether its elements certainly are floats of single precision (see ``interpreter.dtypes``)."""
     judged: bool = False
     """Whether it says something of tensors that have a graph, or had one: ``torch.isnan(loss)``."""
+    constant: bool = False
+    """Whether it has no graph and holds numbers that are written out, and what is computed of these alone."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
 
