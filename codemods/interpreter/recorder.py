@@ -216,7 +216,7 @@ class Recorder(Interpreter):
             return
         cell.of = base.node
         node = parts.untouched(base, cell.place) if cell.place else base.node
-        if node is not cell.node:
+        if node is not None and node is not cell.node:
             site = cell.node.site if cell.node is not None else base.node.site
             reads = (Operand(node, base.written),)
             cell.node = Node("view", site, reads, self.loops, self.tape.tick(), saves=False, stack=self.stack)
