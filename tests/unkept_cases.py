@@ -110,6 +110,18 @@ for _ in range(8):
 """
 )
 NUMBER = ("loss.data[0]", "loss.item()")
+REPLACED = """\
+import torch
+
+torch.manual_seed(0)
+weight = torch.randn(3, 1, requires_grad=True)
+for _ in range(8):
+    loss = (torch.randn(4, 3) @ weight).pow(2).mean()
+    loss.backward()
+    weight = weight - 0.1 * weight.grad
+"""
+IN_PLACE = "    with torch.no_grad():\n        weight -= 0.1 * weight.grad\n        weight.grad.zero_()"
+UPDATE = "    weight = weight - 0.1 * weight.grad"
 
 
 def case(name: str, script: str, *repair: tuple[str, str]) -> Case:
@@ -132,6 +144,17 @@ CASES = (
     case("a part that is changed in place", PARTS, ANEW),
     case("a gradient that nobody keeps", UNKEPT, KEPT),
     case("an item of a number", INDEXED, NUMBER),
+    Case(
+        "an update that makes a new tensor",
+        REPLACED,
+        (
+            Patch("in place", True, ((UPDATE, IN_PLACE),), (5, "8 losses equal")),
+            Patch("detached", True, ((UPDATE, f"{UPDATE}\n    weight = weight.detach().requires_grad_()"),)),
+            Patch("gradients added up", False, ((UPDATE, IN_PLACE.replace("\n        weight.grad.zero_()", "")),)),
+            Patch("at half the rate", False, ((UPDATE, IN_PLACE.replace("0.1", "0.05")),)),
+            Patch("the loss doubled", False, ((UPDATE, IN_PLACE), DOUBLED)),
+        ),
+    ),
     Case(
         "a loss that is not reduced",
         UNREDUCED,

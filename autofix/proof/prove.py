@@ -12,8 +12,10 @@ from autofix.execution.record import Outcome, RunRecord
 from autofix.execution.runner import Limits, Script, run
 from autofix.execution.scratch import kept_copies
 from autofix.proof.points.agreement import (
+    NEW_TENSORS,
     but_for_what_is_reached,
     but_for_what_is_replaced,
+    by_losses_of_new_tensors,
     in_another_order,
     same_until_failure,
     until_changed_later,
@@ -307,6 +309,7 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
         detail = "there is no reference: the graph of what the original hands to NumPy is lost"
         certain = promises.carried is Certainty.CERTAIN and not promises.by_hand
         gradients = replace(gradients, verdict=Verdict.NOT_PROVED, detail=detail, optional=certain)
+    same, gradients = by_losses_of_new_tensors(before, reference, after, same, gradients)
     if Keeps.IN_PLACE in promises and gradients.verdict is Verdict.FAILED:
         detail = "there is no reference: the original never updates the leaves"
         gradients = replace(gradients, verdict=Verdict.NOT_PROVED, detail=detail, optional=True)
@@ -332,7 +335,9 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     )
     certificate = Certificate(points, before, after, reference)
     # Updates of the original leave its parameters as they are: its formulas with fixed weights show nothing.
-    afresh = any(one in promises for one in (Keeps.ONCE, Keeps.ANEW, Keeps.IN_PLACE))
+    afresh = (
+        any(one in promises for one in (Keeps.ONCE, Keeps.ANEW, Keeps.IN_PLACE)) or NEW_TENSORS in gradients.figures
+    )
     if certificate.proved and not afresh and "afresh" not in gradients.figures.get("counts", {}):
         refused = _other_objective(original, patched, certificate, promises)
         if not refused and promises.by_hand and Keeps.SMOOTH not in promises and _keeps_values(gradients):
