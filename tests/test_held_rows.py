@@ -93,3 +93,54 @@ print(len(log.points))
     mended = mend(Program.of(text, "train.py"), all_codemods())
     assert held(text)
     assert "(value.detach(), weight)" not in mended.patched.files[0].text
+
+
+RECORD = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, body):
+        super().__init__()
+        self.body, self.head = body, nn.Linear(3, 1)
+    def forward(self, x):
+        return self.body(self.head(x))
+
+def train(body, data):
+    net = Net(body)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    kept = []
+    for x in data:
+        out = net(x)
+        kept.append(out)
+        LOSS
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return len(kept)
+"""
+
+
+def appended(loss: str) -> str:
+    """The argument that the patch gives to ``append``, where the loss is taken from the model's result so."""
+    program = Program.of(RECORD.replace("LOSS", loss), "train.py")
+    patched = mend(program, all_codemods()).patched.files[0].text
+    return patched.partition("kept.append(")[2].partition(")\n")[0]
+
+
+@pytest.mark.parametrize(
+    "loss",
+    ["loss = out['loss']", "loss = out.loss", "loss = out.get('loss')", "loss = sum(one for _, one in out.items())"],
+)
+def test_a_record_of_tensors_has_no_detach(loss: str) -> None:
+    assert appended(loss) == "out"
+
+
+@pytest.mark.parametrize("loss", ["loss = out[0]", "loss, scores = out"])
+def test_a_result_that_is_taken_apart_may_be_several(loss: str) -> None:
+    assert appended(loss) == "out.detach() if isinstance(out, torch.Tensor) else tuple(item.detach() for item in out)"
+
+
+@pytest.mark.parametrize("loss", ["loss = out.mean()", "loss = out[:, 0].sum()", "loss = (out - x).pow(2).mean()"])
+def test_a_result_that_is_computed_with_is_a_tensor(loss: str) -> None:
+    assert appended(loss) == "out.detach()"

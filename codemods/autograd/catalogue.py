@@ -160,6 +160,12 @@ def public_names(library: str) -> list[str]:
     return names
 
 
+@cache
+def of_tensors() -> frozenset[str]:
+    """The names of the attributes and methods that every tensor has, without a leading underscore."""
+    return frozenset(public_names("torch.Tensor"))
+
+
 def distribution(kind: str) -> Family | None:
     """The row of a class of ``torch.distributions``; None where it is no such class."""
     row = _raw()["distributions"].get(kind)

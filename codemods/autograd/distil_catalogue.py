@@ -280,11 +280,14 @@ def _modules(torch: Any) -> Iterator[tuple[str, Row]]:
 
 
 def _names() -> Iterator[tuple[str, list[str]]]:
-    """By library, the names that ``from library import *`` takes."""
+    """By library, the names that ``from library import *`` takes; the names of a tensor's attributes."""
+    from torch import Tensor
+
     for library in _LIBRARIES:
         taken: dict[str, Any] = {}
         exec(f"from {library} import *", taken)
         yield library, sorted(name for name in taken if name != "__builtins__")
+    yield "torch.Tensor", sorted(name for name in dir(Tensor) if not name.startswith("_"))
 
 
 def _distributions() -> Iterator[tuple[str, Row]]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_method, operation
+from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_method, of_tensors, operation
 from autofix.codemods.autograd.graph import Leaf, Storage
 from autofix.codemods.interpreter import (
     class_lookup,
@@ -432,8 +432,14 @@ def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> V
 
 
 def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr) -> Value:
-    if name not in _OF_LISTS:
+    unread = value.cell.unsure or (value.cell.node is not None and value.cell.node.opaque)
+    if unread and not (name[0] == "_" or name in of_tensors() or name in interp.sources.set_attributes):
+        note_part(interp, value.cell, name)
+    elif name not in _OF_LISTS:
         value.cell.unsure = False
+    if name == "detach":
+        value.cell.detachable = True
+        _require_one_kind(interp, value.cell)
     if name == "data":
         return interp.detached(value, node, own_version=True)
     made = value.cell.node
@@ -471,6 +477,19 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
     owners = _owners(interp, value.cell)
     slot = next(filter(None, (interp.attributes_of_opaque.get((owner, name)) for owner in owners)), None)
     return interp.read(slot) if slot is not None else Method(value, name, node)
+
+
+def note_part(interp: Interpreter, cell: TensorImpl, part: Value) -> None:
+    """What was taken for a tensor is asked for a *part*; if by a name, it is the record that a model returns."""
+    if isinstance(part, str):
+        cell.named = True
+        _require_one_kind(interp, cell)
+
+
+def _require_one_kind(interp: Interpreter, cell: TensorImpl) -> None:
+    """A record has no ``detach``, before or behind the place where its parts are asked for."""
+    if cell.named and cell.detachable:
+        interp.crash("a record of tensors has no detach")
 
 
 def size_of(interp: Interpreter, tensor: TensorRef, asked: tuple[Hashable, ...]) -> Symbol:

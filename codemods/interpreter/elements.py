@@ -63,6 +63,7 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
             if value.cell.scalar is True and index == 0 and _is_old_item(interp, node):
                 interp.log.legacy[ast.unparse(node), interp.site(node).line] = interp.site(node)
                 return interp.fresh_symbol("number")
+            attributes.note_part(interp, value.cell, index)
             picked = _of_tensor_item(interp, value, index, node)
             picked.cell.extent = extents.of_item(extents.extent_of(value), index)
             made = value.cell.node
@@ -548,6 +549,7 @@ def set_item(
         case TensorRef() if _may_be_list(receiver.cell) and isinstance(index, (int, Symbol)):
             pass  # another tensor takes a place in a list
         case TensorRef():
+            attributes.note_part(interp, receiver.cell, index)
             overwriting.write_into(interp, receiver, [value], target, expression=expression)
         case Mapping():
             key = numbered.known_key(receiver, mapping_keys.mapping_key(interp, index))

@@ -30,6 +30,8 @@ def form_of(value: Value) -> Form:
     """The shape of a value; ``OTHER`` where it has no name of its own."""
     match value:
         case TensorRef():
+            if value.cell.named:
+                return Form.OTHER
             return Form.UNKNOWN if value.cell.unsure else Form.TENSOR
         case Sequence() if value.kind in ENCLOSED:
             return Form.OTHER

@@ -99,6 +99,10 @@ class TensorImpl:
     unsure: bool = False
     """Whether it may as well be several tensors: a result of a model that was not read, or an input of one that nobody
     is seen to call."""
+    named: bool = False
+    """Whether it was asked for a part by a name: it is a record, as some models return, without ``detach``."""
+    detachable: bool = False
+    """Whether it was asked for ``detach``, as tensors are."""
     sibling: bool = False
     """Whether it is one of several views that one call made: ``chunk``, ``split``, ``unbind``."""
     hooked: bool = False

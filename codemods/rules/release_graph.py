@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
+from libcst import matchers
 
 from autofix.codemods.facts import Certainty, Fact, Form, GraphHeld, Span
 from autofix.codemods.rewriting.detaching import detached
@@ -115,12 +116,28 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Patch]:
 
 
 def _may_be_several(value: cst.BaseExpression, tree: Tree) -> bool:
-    """Whether the function itself asks if the value is a tuple: ``sum(losses) if isinstance(losses, tuple)``."""
+    """Whether the function itself asks if the value is a tuple, ``sum(losses) if isinstance(losses, tuple)``, or takes
+    it apart: ``loss, logits = out``, ``out[0]``.
+    """
+    if _is_taken_apart(value, tree):
+        return True
     tests = [
         one for one in calls_in(tree.function_of(value)) if tree.called(one) == "isinstance" and len(one.args) == 2
     ]
     return any(
         one.args[0].value.deep_equals(value) and {"tuple", "list"} & tree.paths_in(one.args[1].value) for one in tests
+    )
+
+
+def _is_taken_apart(value: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether the value is unpacked in its function, or asked for an item by a number."""
+    function = tree.function_of(value)
+    number = matchers.SubscriptElement(matchers.Index(matchers.Integer()))
+    several = matchers.AssignTarget(matchers.Tuple() | matchers.List())
+    picked = matchers.findall(function, matchers.Subscript(slice=[number]))
+    unpacked = matchers.findall(function, matchers.Assign(targets=[several]))
+    return any(
+        isinstance(one, (cst.Subscript, cst.Assign)) and one.value.deep_equals(value) for one in (*picked, *unpacked)
     )
 
 
