@@ -479,3 +479,42 @@ def test_what_is_added_to_a_batch_that_was_loaded_is_known(add: str) -> None:
     assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF601", True)]
     assert not analysis.missed
     assert analyse(text.replace("KEPT", "plain"), "train.py").findings == ()
+
+
+SOMETIMES = """
+import torch
+from torch import nn
+
+net, critic = nn.Linear(4, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+kept = START
+for step in range(200):
+    optimizer.zero_grad()
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    extra = NONE
+    if step > 100:
+        extra = critic(net(torch.randn(8, 4))).mean()
+        loss = loss + extra
+    loss.backward()
+    optimizer.step()
+    KEEP
+"""
+EITHER = "extra.detach() if isinstance(extra, torch.Tensor) else extra"
+KEEPS = {
+    "in a list": ("[]", "0.0", "kept.append(extra)"),
+    "in a list of pairs": ("[]", "None", "kept.append((step, extra))"),
+    "in a list of dictionaries": ("[]", "0", 'kept.append({"step": step, "extra": extra})'),
+    "in lists by name": ('{"extra": []}', "0.0", 'kept["extra"].append(extra)'),
+    "in a longer list": ("[]", "0.0", "kept = kept + [extra]"),
+    "in a sum": ("0.0", "0.0", "kept += extra"),
+}
+
+
+@pytest.mark.parametrize(("start", "none", "keep"), KEEPS.values(), ids=KEEPS)
+def test_what_is_a_tensor_in_later_iterations_only_is_detached_there(start: str, none: str, keep: str) -> None:
+    text = SOMETIMES.replace("START", start).replace("NONE", none)
+    analysis = analyse(text.replace("KEEP", keep), "train.py")
+    assert [(finding.code, finding.safe) for finding in analysis.findings] == [("AF601", True)]
+    before, _, after = keep.rpartition("extra")
+    assert f"    {before}{EITHER}{after}\n" in analysis.patched
+    assert analyse(analysis.patched, "train.py").findings == ()
