@@ -26,7 +26,8 @@ SAME = """
     h.narrow(0, 0, 2).flatten()|h.select(0, 1).contiguous()
     h.view(2, 2, 6).reshape(4, 6)|h.expand(4, 6)|h.t()|h.T|h.permute(1, 0)|h[:, ::2]|h.detach()|h.data.view(-1)
     h.unflatten(1, (2, 3)).flatten(1)|F.dropout(h, 0.0)|F.dropout(h, 0.5, training=False)|nn.Dropout(0.0)(h)
-    nn.Identity()(h)|nn.Flatten(0)(h)
+    nn.Identity()(h)|nn.Flatten(0)(h)|h[torch.tensor(1)]|h[h.sum(1).argmax()]|h[torch.randperm(4)[0]]
+    h[torch.arange(3)[1:][0]]|h[torch.randint(4, ())]
 """
 """Expressions that share memory with ``h``."""
 
@@ -37,7 +38,8 @@ COPIES = """
     h[:, 1].contiguous()|h[::2].contiguous()|h.chunk(2, 1)[0].contiguous()|h.narrow(1, 0, 2).flatten()
     h.diagonal().contiguous()|h.unfold(1, 2, 1).reshape(-1)|h.to(torch.float64)|h.double()|h.clone()
     h.to("cpu", copy=True)|h.view(1, 2, 2, 6).contiguous(memory_format=torch.channels_last)|torch.rot90(h).contiguous()
-    (h.t() * 2).reshape(-1)|h.t().exp().flatten()
+    (h.t() * 2).reshape(-1)|h.t().exp().flatten()|h[torch.tensor([1])]|h[torch.randperm(4)]|h[torch.tensor(True)]
+    h[torch.randint(4, (3, 1))[0]]|h[h.argmax(0)]|h[torch.tensor([1, 0, 1, 0], dtype=torch.bool)]
 """
 """Expressions that do not, as some of them would if ``h`` lay otherwise in memory."""
 
@@ -65,6 +67,22 @@ DROPPED = (
     "y = torch.dropout_(h, 0.3, True)",
     "y = F.alpha_dropout(h, 0.3, True, True)",
 )
+
+
+READ_AGAIN = (
+    "v = y.view(-1); y.exp_(); v.mul_(2); v.sum().backward()",
+    "v = y.t(); y.mul_(y); v.sum().backward()",
+    "v = y[0]; y.exp_(); y.mul_(2); v.sum().backward()",
+    "v = y.flatten(); y.exp_(); v.round_(); v.backward(torch.ones(24))",
+    "b = torch.zeros(4, 6); v = b[0]; b.copy_(y); y = y.exp_(); b.exp_(); b.mul_(2); v.sum().backward()",
+    "v = y.detach().view(-1); y.exp_(); v.mul_(2); y.sum().backward()",
+    "v = y.view(torch.int32); u = y.view(torch.float32); p = u * u; p.mul_(p); p.sum(); y.sum().backward()",
+    "v = y.view(-1); y.add_(1); v.mul_(2); v.sum().backward()",
+    "a = y[:2]; b = y[2:]; a.exp_(); b.sum().backward()",
+    "v = y.view(-1).detach(); y.mul_(2); y.sum().backward(); v.sum()",
+    "v = y[0]; y.data.mul_(2); v.sum().backward()",
+)
+"""A view that is read when its base was changed in place, and the base when the view was."""
 
 
 def listed(expressions: str) -> list[str]:
@@ -100,6 +118,12 @@ def test_a_copy_is_changed_alone(expression: str) -> None:
     program = HEADER + CHANGED.format(made=f"y = {expression}")
     assert not fails(program)
     assert not is_told(program)
+
+
+@pytest.mark.parametrize("read", READ_AGAIN)
+def test_a_view_reads_its_base_as_that_is_now(read: str) -> None:
+    program = f"{HEADER}y = h + 1\n{read}\n"
+    assert fails(program) is is_told(program)
 
 
 @pytest.mark.parametrize("made", NOT_DROPPED)

@@ -43,8 +43,18 @@ _VIEWS = frozenset(
     positive conj conj_physical resolve_conj resolve_neg""".split()
 )
 """Views of contiguous tensors that are contiguous themselves."""
+_REORDERED = frozenset(
+    """t transpose permute movedim moveaxis swapaxes swapdims numpy_T matrix_H adjoint mT mH T H contiguous expand
+    expand_as broadcast_to""".split()
+)
 _PARTS = frozenset("select narrow split split_with_sizes chunk tensor_split unbind".split())
 """Views of contiguous tensors that are contiguous if they take parts along the first dimension."""
+
+
+@cache
+def shows_all(name: str) -> bool:
+    """Whether a view has all the elements of what it is a view of."""
+    return name in _VIEWS or name in _REORDERED
 
 
 @cache

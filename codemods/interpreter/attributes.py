@@ -463,12 +463,28 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
     if name == "_version":
         return value.cell.storage.version
     if name in _NOT_TENSORS:
+        if name in _SHAPES:
+            return size_of(interp, value, ("attr", None, name))
         return interp.symbol(("attr", interp.identity(value.cell), name))
     if name in VIEW_ATTRIBUTES:
         return interp.operation("transpose", [value], node, view=value)
     owners = _owners(interp, value.cell)
     slot = next(filter(None, (interp.attributes_of_opaque.get((owner, name)) for owner in owners)), None)
     return interp.read(slot) if slot is not None else Method(value, name, node)
+
+
+def size_of(interp: Interpreter, tensor: TensorRef, asked: tuple[Hashable, ...]) -> Symbol:
+    """What a tensor answers when it is asked for its shape, or a part of it: ``("attr", None, "shape")``.
+
+    The module's construction says what a parameter's is.  Of those that a loop goes over all are taken to answer alike.
+    """
+    cell = tensor.cell
+    whose: Hashable = "parameters" if cell.part else interp.identity(cell)
+    key = tuple(whose if one is None else one for one in asked)
+    found = interp.symbol(key)
+    if cell.leaf is not None:
+        interp.computed.add(key)
+    return found
 
 
 def _owners(interp: Interpreter, cell: TensorImpl) -> tuple[Hashable, ...]:

@@ -170,7 +170,7 @@ def _asked(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> Sym
         return negated(interp, asked) if kind is ast.NotEq else asked
     opposite = _OPPOSITES.get(kind)
     asked = interp.symbol((opposite or kind.__name__, interp.key(left), interp.key(right)))
-    if any(isinstance(one, Symbol) and one.detachment is not None for one in (left, right)):
+    if any(isinstance(one, Symbol) and (one.detachment or one.key in interp.computed) for one in (left, right)):
         interp.computed.add(asked.key)
     sure = counters.sure_answers(kind, left, right)
     if sure:

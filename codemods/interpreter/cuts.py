@@ -8,7 +8,7 @@ finding of them.  A value that may have come with a graph from code that was not
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -104,10 +104,11 @@ def joined(interp: Interpreter, values: Iterable[Value], node: ast.expr | ast.st
     return None if cell.vague else cell.detachment
 
 
-def whole_numbers(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> TensorRef:
+def whole_numbers(interp: Interpreter, values: Collection[Value], node: ast.expr) -> TensorRef:
     """Whole numbers, or truth values, that were computed from *values*: they have no graph."""
     made = interp.data()
     made.cell.whole = True
+    made.cell.constant = all(tensor.cell.constant for tensor in interp.tensors(*values))
     made.cell.detachment = dropped(interp, values, node, "integer")
     return made
 

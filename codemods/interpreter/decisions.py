@@ -57,7 +57,7 @@ class Decisions(Interpreter):
         """The key of a tensor's one element as a condition: another one once the tensor was changed."""
         cell = tensor.cell
         key = ("~", "truth", self.identity(cell), cell.storage.version)
-        if cell.node is not None or cell.detachment is not None or cell.judged:
+        if cell.node is not None or cell.detachment is not None or cell.judged or cell.constant:
             self.computed.add(key)
         return key
 

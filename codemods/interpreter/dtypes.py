@@ -24,6 +24,7 @@ _CREATED = _WHOLE_TENSORS | {"randperm", "tril_indices", "triu_indices"}
 _NUMBERED = frozenset(("arange", "tensor", "as_tensor"))
 """Functions whose results have the type of the numbers that they are given."""
 _WHOLE_TYPES = frozenset("bool uint8 int8 int16 int32 int64 short int long".split())
+_NUMBER_TYPES = _WHOLE_TYPES - {"bool", "uint8"}
 _FLOATING_TYPES = frozenset("float double half bfloat16 float16 float32 float64".split())
 
 
@@ -39,6 +40,11 @@ def is_whole_type(value: Value) -> bool:
     return _type_named(value, _WHOLE_TYPES) or (name.startswith("torch.") and last in _WHOLE_TENSORS)
 
 
+def is_type(value: Value) -> bool:
+    """Whether a value is one of torch's types of elements, written out: ``torch.float32``."""
+    return _type_named(value, _WHOLE_TYPES | _FLOATING_TYPES)
+
+
 def is_whole(name: str) -> bool:
     """Whether the result of an operation certainly holds whole numbers or truth values."""
     return catalogue.operation(name).name in WHOLE
@@ -51,6 +57,37 @@ def of_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> b
     if name.endswith("_like"):
         return bool(args) and isinstance(args[0], TensorRef) and args[0].cell.whole
     return name in _CREATED or name == "randint" or (name in _NUMBERED and bool(args) and all(map(_all_whole, args)))
+
+
+def dimensions_of_numbers(name: str, args: list[Value], keywords: Mapping[str, Value]) -> int:
+    """Number of dimensions of a new tensor that certainly holds whole numbers, and no truth values; -1 of others."""
+    if "dtype" in keywords and not _type_named(keywords["dtype"], _NUMBER_TYPES):
+        return -1
+    if name == "randint":
+        size = keywords.get("size", args[-1] if args else None)
+        return len(size.items) if isinstance(size, Sequence) and not size.more else -1
+    if name == "randperm" or (name == "arange" and args and all(type(one) is int for one in args)):
+        return 1
+    data = args[0] if args and name in ("tensor", "as_tensor") else None
+    if isinstance(data, Sequence) and data.items and not data.more:
+        return 1 if all(type(slot.value) is int for slot in data.items) else -1
+    return 0 if type(data) is int else -1
+
+
+_WRITTEN_OUT = frozenset("zeros ones full eye arange linspace zeros_like ones_like full_like".split())
+
+
+def is_written_out(name: str, args: list[Value]) -> bool:
+    """Whether the numbers in a new tensor follow from what is written: ``torch.zeros(n)``, ``torch.tensor([1, 0])``."""
+    if name in ("tensor", "as_tensor"):
+        return bool(args) and _is_written(args[0])
+    return name in _WRITTEN_OUT
+
+
+def _is_written(value: Value) -> bool:
+    if isinstance(value, Sequence):
+        return not value.more and all(_is_written(slot.value) for slot in value.items)
+    return isinstance(value, (int, float))
 
 
 _OF_FLOATS = frozenset("zeros ones empty rand randn eye linspace logspace normal".split())

@@ -23,6 +23,7 @@ from autofix.codemods.interpreter import (
     numbered,
     overridden,
     overwriting,
+    parts,
 )
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -68,6 +69,8 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
             picked.cell.sibling = value.cell.sibling or (
                 made is not None and catalogue.kind(made.operation) == catalogue.VIEWS and not isinstance(index, slice)
             )
+            if value.cell.counted > 0:
+                picked.cell.counted = value.cell.counted - _dimensions_taken(index)
             if picked.cell.sibling:
                 picked.cell.viewed = value.cell.viewed
             return picked
@@ -103,6 +106,17 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
     return interp.fresh_symbol("item")
 
 
+def _dimensions_taken(index: Value) -> int:
+    """Number of dimensions that an index takes from a tensor, with all that it has for an index that is not known."""
+    if isinstance(index, slice):
+        return 0
+    number = isinstance(index, int) or (isinstance(index, Symbol) and cuts.plain_number(index.key))
+    return 1 if number else _MANY
+
+
+_MANY = 99
+
+
 def _of_symbol(interp: Interpreter, owner: Symbol, index: Value, node: ast.expr) -> Value:
     if owner.key in interp.parameter_tables and isinstance(index, str):
         return attributes.get(interp, interp.parameter_tables[owner.key], index, node)
@@ -115,6 +129,8 @@ def _of_symbol(interp: Interpreter, owner: Symbol, index: Value, node: ast.expr)
         return one
     picked_out = interp.symbol(("item", owner.key, interp.key(index)))
     picked_out.detachment = picked_out.detachment or owner.detachment
+    if owner.key in interp.computed:
+        interp.computed.add(picked_out.key)
     return picked_out
 
 
@@ -130,8 +146,12 @@ def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: a
         if value.cell.base is None:
             picked.cell.place = place
         return picked
-    if isinstance(index, TensorRef) or (isinstance(index, Sequence) and any(True for _ in interp.tensors(index))):
+    if (isinstance(index, TensorRef) and index.cell.counted != 0) or (
+        isinstance(index, Sequence) and any(True for _ in interp.tensors(index))
+    ):
         return interp.operation("index", [value, index], node, names=("self", "indices"))
+    if isinstance(index, TensorRef):  # of a single whole number, which is as good as an ``int``
+        return interp.operation("select", [value], node, view=value)
     shares = isinstance(index, Symbol) and not _picks_copies(index.key)
     return interp.operation("select", [value], node, view=value if shares else None)
 
@@ -158,42 +178,8 @@ def _has_own_storage(made: Node | None, index: int) -> bool:
 
 def _untouched(value: TensorRef, place: tuple[object, ...]) -> TensorRef:
     """A tensor as it was before other parts of it than this were changed."""
-    node = value.cell.node
-    for written in reversed(value.cell.writes):
-        if node is not written.after or not apart(written.place, place):
-            break
-        node = written.before
+    node = parts.untouched(value.cell, place)
     return value if node is value.cell.node else TensorRef(replace(value.cell, node=node), value.provenance)
-
-
-def apart(one: tuple[object, ...], other: tuple[object, ...]) -> bool:
-    """Whether two indices certainly take different parts of a tensor: ``x[:, :2]`` and ``x[:, 2:]``."""
-    for mine, theirs in zip(one, other, strict=False):
-        if mine is Ellipsis or theirs is Ellipsis:
-            if mine is not theirs:
-                return False
-            continue
-        first, second = _range(mine), _range(theirs)
-        if first is None or second is None:
-            return False
-        if _ends_before(first, second) or _ends_before(second, first):
-            return True
-    return False
-
-
-def _range(index: object) -> tuple[int | None, int | None] | None:
-    """From where and to where an index goes; None for what adds a dimension, has a step, or is not known."""
-    if isinstance(index, int):
-        return index, None if index == -1 else index + 1
-    if isinstance(index, slice) and index.step is None:
-        bounds = index.start, index.stop
-        return bounds if all(bound is None or isinstance(bound, int) for bound in bounds) else None
-    return None
-
-
-def _ends_before(one: tuple[int | None, int | None], other: tuple[int | None, int | None]) -> bool:
-    end, start = one[1], other[0]
-    return end is not None and start is not None and (end < 0) == (start < 0) and end <= start
 
 
 def _basic(index: Value, node: ast.expr) -> bool:

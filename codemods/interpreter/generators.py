@@ -6,6 +6,7 @@ thread of its own, of which never more than one moves: who resumes a generator w
 
 from __future__ import annotations
 
+import ast
 import itertools
 import math
 import threading
@@ -48,6 +49,13 @@ def _closed_gate() -> threading.Lock:
     gate = threading.Lock()
     gate.acquire()
     return gate
+
+
+def takes_out(node: ast.AST) -> bool:
+    """Whether code takes items out of a container: what is left then depends on how often it runs."""
+    return any(
+        isinstance(part, ast.Attribute) and part.attr in ("pop", "popleft", "popitem") for part in ast.walk(node)
+    )
 
 
 class Generator:
@@ -121,6 +129,12 @@ class Generator:
         else:
             self._resumed.release()
         self._answered.acquire()
+
+    @property
+    def takes_out(self) -> bool:
+        """Whether its code takes items out of a container."""
+        function = self._frame.function
+        return function is not None and function.source.remembered(function.node, takes_out)
 
     @property
     def returned(self) -> Value:

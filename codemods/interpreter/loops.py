@@ -19,7 +19,7 @@ from autofix.codemods.interpreter import (
     counters,
     streams,
 )
-from autofix.codemods.interpreter.generators import Exhausted, Generator
+from autofix.codemods.interpreter.generators import Exhausted, Generator, takes_out
 from autofix.codemods.interpreter.values import (
     Mapping,
     Sequence,
@@ -200,13 +200,6 @@ def _yields(node: ast.AST) -> bool:
     return any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
 
 
-def _takes_out(node: ast.AST) -> bool:
-    """Whether a loop takes items out of a container: what is left then depends on how often it runs."""
-    return any(
-        isinstance(part, ast.Attribute) and part.attr in ("pop", "popleft", "popitem") for part in ast.walk(node)
-    )
-
-
 def _to_the_end(
     interp: Interpreter, node: ast.For | ast.AsyncFor, instance: int, numbers: Iterator[int]
 ) -> Generated[int, None, None]:
@@ -251,14 +244,14 @@ def _numbers(
     if _hands_out(interp, node):
         yield from range(1, min(items.limit or items.count or HANDED_OUT, HANDED_OUT))
         return
-    if plan.over_parts and items.lazy:
+    if items.lazy and (plan.over_parts or (items.empties and plan.affords(streams.PARTS, streams.PARTS))):
         yield from range(1, streams.PARTS)
         return
     turn = items.turn()
     if planned < turn + 2 and turn and plan.affords(turn + 2):  # until the first item comes again
         planned = turn + 2
     known = items.count or items.limit or 0
-    if known > planned and interp.source.remembered(node, _takes_out) and plan.affords(known, streams.PARTS):
+    if known > planned and interp.source.remembered(node, takes_out) and plan.affords(known, streams.PARTS):
         yield from range(1, known)
         return
     most = items.limit or items.count or planned + 2

@@ -115,7 +115,7 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
 
     Where a loop goes over what was chosen before (``for p in groups["frozen"]:``), or asks for names, these are all
     that give names, and all in comprehensions; where a value is looked up by the name of a parameter
-    (``average["head.weight"]``), all that give names.
+    (``average["head.weight"]``), all that give names.  Where they are counted, all that are.
     """
     found: set[ast.Call] = set()
     chooses_before = replaces = False
@@ -143,7 +143,18 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
         found.update(one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one))
     if any(map(_asks_for_parameter, parsed.nodes.of(ast.Subscript))):
         found.update(one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one) and _is_named(one))
+    for call in parsed.nodes.of(ast.Call):
+        if _counts(call):
+            found.update(one for one in ast.walk(call) if _gives_parameters(one))
     return frozenset(found)
+
+
+def _counts(call: ast.Call) -> bool:
+    """Whether a call tells how many items there are: ``len(list(net.parameters()))``, ``sum(1 for p in ...)``."""
+    match call:
+        case ast.Call(ast.Name("len")) | ast.Call(ast.Name("sum"), [ast.GeneratorExp(ast.Constant())]):
+            return True
+    return False
 
 
 def _asks_for_parameter(node: ast.Subscript) -> bool:

@@ -40,6 +40,7 @@ def write_into(
     """
     _arrive(interp, tensor, node)
     cell = tensor.cell
+    cell.constant = cell.constant and all(map(_is_constant, values))
     saved = tuple(one.cell.storage.as_saved() for one in interp.tensors(*places))
     interp.change(tensor, node, operands=[added] if added is not None else values)
     place = _written_place(interp, node)
@@ -67,6 +68,13 @@ def write_into(
                 )
         elif owner.node is None and not (owner.mixed or owner.vague or owner.unsure):
             owner.detachment = cuts.joined(interp, operands, node) or owner.detachment
+    if cell.base is not None:
+        cell.of = cell.base.node
+
+
+def _is_constant(value: Value) -> bool:
+    """Whether a value that is written into a tensor follows from what the program writes out."""
+    return value.cell.constant if isinstance(value, TensorRef) else isinstance(value, (int, float))
 
 
 def is_total(cell: TensorImpl, leaf: Leaf, added: list[TensorRef]) -> bool:
@@ -115,6 +123,7 @@ def in_place(
         names = operand_names(name) if len(args) == 1 else ()
         result = interp.operation(name, [tensor, *args], node, names=names, inplace=True)  # type: ignore[arg-type]
     interp.change(tensor, node, origin, args)
+    cell.constant = cell.constant and result is not None and result.cell.constant
     if result is None or result.cell.node is None:
         if result is not None and cell.node is None and cell.base is None:  # `total += loss.item()`
             cell.detachment, cell.vague = result.cell.detachment, cell.vague or result.cell.vague
@@ -148,7 +157,7 @@ def give_graph(interp: Interpreter, tensor: TensorRef, made: Node) -> None:
     if cell.base is not None:
         if cell.place and cell.base.node is not None:
             cell.base.writes.append(PartWritten(cell.place, cell.base.node, made))
-        cell.base.node = made
+        cell.base.node = cell.of = made
 
 
 def _is_kept_from_graphs(cell: TensorImpl) -> bool:

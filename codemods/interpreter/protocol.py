@@ -152,6 +152,10 @@ class Interpreter(Symbols, Recording, ABC):
         """The graph edges that an operation on *values* lays: none outside grad mode."""
 
     @abstractmethod
+    def renew(self, cell: TensorImpl) -> None:
+        """Let a view read its base, which was changed in place since, as it is now."""
+
+    @abstractmethod
     def on_cpu(self, *values: Value) -> bool:
         """Whether there are tensors in *values*, and all of them certainly are on the CPU."""
 

@@ -18,7 +18,7 @@ from autofix.codemods.autograd.catalogue import (
 )
 from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, PartChange, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
-from autofix.codemods.interpreter import asked_again, cuts, dtypes, escapes, holding, overwriting
+from autofix.codemods.interpreter import asked_again, cuts, dtypes, escapes, holding, overwriting, parts
 from autofix.codemods.interpreter.forms import form_of, whole_of
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
@@ -156,11 +156,16 @@ class Recorder(Interpreter):
             cell.storage = view.cell.storage
             cell.base = view.cell.base or view.cell
             cell.viewed = view.cell.storage.version
+            cell.of = cell.base.node
+            cell.covers = layout.shows_all(name) and (view.cell.base is None or view.cell.covers)
         tensors = self.tensors(*args)
-        of_dense = of_cpu = True
+        of_dense = of_cpu = constant = True
         for tensor in tensors:
+            if tensor.cell.base is not None:
+                self.renew(tensor.cell)
             of_dense = of_dense and tensor.cell.dense
             of_cpu = of_cpu and tensor.cell.on_cpu
+            constant = constant and tensor.cell.constant
         cell.on_cpu = of_cpu and bool(tensors) and not (leaves or opaque)
         cell.whole = bool(tensors) and tensors[0].cell.whole and not opaque and dtypes.keeps(name)
         cell.dense = not opaque and layout.is_dense(name, of_dense=of_dense, is_view=view is not None)
@@ -171,6 +176,8 @@ class Recorder(Interpreter):
         if self.grad:
             operands += [Operand(leaf.node, ()) for leaf in leaves if leaf.node is not None and not leaf.frozen]
         if not operands:
+            unknown = leaves or opaque or any(isinstance(one, Symbol) for one in args)
+            cell.constant = constant and bool(tensors) and not unknown
             cuts.without_graph(self, cell, name, args, leaves, node)
             return TensorRef(cell)
         self.activity += 1
@@ -196,6 +203,23 @@ class Recorder(Interpreter):
         )
         self.misses = self.misses or bool(cell.node.missing)
         return TensorRef(cell)
+
+    def renew(self, cell: TensorImpl) -> None:
+        """Let a view read its base, which was changed in place since, as it is now.
+
+        Source: ``VariableHooks::grad_fn`` in torch/csrc/autograd/variable.cpp.  One of several views is an error there.
+        """
+        base = cell.base
+        if base is None or base.node is None or base.node is cell.of or not (cell.covers or cell.place):
+            return  # what writes into other parts than a view's own is none of its business
+        if cell.sibling or cell.storage is not base.storage or cell.storage.version == cell.viewed:
+            return
+        cell.of = base.node
+        node = parts.untouched(base, cell.place) if cell.place else base.node
+        if node is not None and node is not cell.node:
+            site = cell.node.site if cell.node is not None else base.node.site
+            reads = (Operand(node, base.written),)
+            cell.node = Node("view", site, reads, self.loops, self.tape.tick(), saves=False, stack=self.stack)
 
     def _note_changed_bases(self, tensors: Iterable[TensorRef]) -> None:
         """An operation reads one of several views: note the in-place change of their base, which PyTorch then refuses.

@@ -60,6 +60,8 @@ class Stream:
     """Whether asking for an item that there is not ends it: a generator."""
     turn: Callable[[], int] = lambda: 0
     """After how many items they begin again, as far as the last that was asked for tells; 0 where that is not known."""
+    empties: bool = False
+    """Whether it is a generator that takes what it gives out of a container."""
     counts: bool = False
     """Whether the items are numbers, of which there may be more than the *limit*."""
 
@@ -106,7 +108,9 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
             serial = interp.new_instance()
             return Stream(len(value), lambda at, exact: number_at(value, serial, at, exact), RANGE)
         case Generator():
-            return Stream(None, lambda at, exact: interp.read(value.resume()), lazy=True, turn=value.turn)
+            return Stream(
+                None, lambda at, exact: interp.read(value.resume()), lazy=True, turn=value.turn, empties=value.takes_out
+            )
         case Sequence():
             count = None if value.more else len(value.items)
             whole = PARTS if count is not None and all(is_part(slot.value) for slot in value.items) else ITEMS

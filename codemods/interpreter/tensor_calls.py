@@ -48,6 +48,8 @@ def run_backward(
     given: bool = False,
 ) -> BackwardCall | None:
     """A backward pass from *roots*, with a gradient *given* to it or not; what it finds is written on the tape."""
+    for tensor in interp.tensors(*roots):
+        interp.renew(tensor.cell)
     operands = [
         Operand(tensor.cell.node, tensor.provenance)
         for tensor in interp.tensors(*roots)
@@ -144,6 +146,12 @@ def _detach_itself(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Va
     return tensor
 
 
+@of_tensor("view")
+def _view(interp: Interpreter, call: Call, tensor: TensorRef, /, *args: Value, **keywords: Value) -> Value:
+    of_type = keywords.get("dtype", args[0] if len(args) == 1 else None)
+    return interp.detached(tensor, call.node) if dtypes.is_type(of_type) else DECLINED  # its bits have no derivative
+
+
 @of_tensor("clone")
 def _clone(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
     cloned = interp.operation("clone", [tensor], call.node, scalar=tensor.cell.scalar)
@@ -205,9 +213,14 @@ def call_tensor_method(
             interp.tape.escapes[interp.site(node)] = GraphLeak("numpy")
         if name in ("item", "tolist", "numpy"):
             made = interp.fresh_symbol("number" if name == "item" else name)
+            if tensor.cell.constant:
+                interp.computed.add(made.key)
             return cuts.carry(interp, made, [tensor], node, name)
-        if name in _OF_SHAPE and not args and not keywords:  # asked twice of one tensor, the same
-            return interp.symbol(("~", name, ("tensor", interp.identity(tensor.cell))))
+        asks = name in _OF_SHAPE and not keywords
+        if asks and (not args or (tensor.cell.leaf is not None and all(type(one) is int for one in args))):
+            # asked twice of one tensor, the same
+            whose = "parameters" if tensor.cell.part else ("tensor", interp.identity(tensor.cell))
+            return attributes.size_of(interp, tensor, ("~", name, whose, *args))
         found = interp.fresh_symbol(name)
         if name.startswith("is_"):  # the same for all that a network gives at this place
             interp.computed.add(found.key)
@@ -364,13 +377,17 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
             return out
         found = interp.data()
         found.cell.whole = dtypes.is_whole(name)
+        found.cell.counted = 0 if row.name in ("argmax", "argmin") and len(values) == 1 else -1
+        found.cell.constant = all(tensor.cell.constant for tensor in interp.tensors(*values))
         found.cell.judged = any(map(_is_computed, interp.tensors(*values)))
         found.cell.detachment = cuts.dropped(interp, values, node, "integer") if catalogue.drops_graph(name) else None
         cuts.note_inference(interp, found.cell)
         return found
     if isinstance(out, TensorRef):
+        has_graph = any(map(escapes.certainly_has_graph, interp.tensors(*args)))
+        has_graph = has_graph or (out.cell.leaf is None and escapes.certainly_has_graph(out))
         interp.change(out, node)
-        if interp.grad and any(map(escapes.certainly_has_graph, interp.tensors(*args))):
+        if interp.grad and has_graph:
             interp.tape.outs.add(interp.site(node))
             meant = operate(interp, name, args, {key: one for key, one in keywords.items() if key != "out"}, node)
             if isinstance(meant, TensorRef):  # PyTorch refuses; all who know the tensor were to see the result

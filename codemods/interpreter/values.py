@@ -105,6 +105,10 @@ class TensorImpl:
     """Whether it is a view that a module with a backward hook makes of its input, or of its output."""
     viewed: int = 0
     """For a view: the version of the storage when it was made."""
+    covers: bool = False
+    """For a view: whether it has all the elements of its base."""
+    of: Node | None = None
+    """For a view: its base's node when its own was laid."""
     detachment: Detachment | None = None
     """For a tensor without a graph: the lost one that it could have."""
     vague: bool = False
@@ -119,10 +123,14 @@ class TensorImpl:
     """Whether it certainly is contiguous (see ``autograd.layout``)."""
     whole: bool = False
     """Whether its elements certainly are whole numbers or truth values (see ``interpreter.dtypes``)."""
+    counted: int = -1
+    """Number of dimensions, of a tensor that certainly holds whole numbers, and no truth values; -1 of others."""
     single: bool = False
     """Whether its elements certainly are floats of single precision (see ``interpreter.dtypes``)."""
     judged: bool = False
     """Whether it says something of tensors that have a graph, or had one: ``torch.isnan(loss)``."""
+    constant: bool = False
+    """Whether it has no graph and holds numbers that are written out, and what is computed of these alone."""
     handed: bool = False
     """Whether code that was not read was given it, and may have made it require grad."""
 

@@ -9,9 +9,9 @@ import libcst as cst
 from autofix.codemods.facts import Fact, OutGiven, Span
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import only_part, without_keyword
-from autofix.codemods.rewriting.other_names import Place, targets_for
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.other_names import Place, targets_for
 
 
 class AssignOut(Codemod):

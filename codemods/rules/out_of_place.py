@@ -31,13 +31,13 @@ from autofix.codemods.rewriting.nodes import (
     with_keyword,
     without_keyword,
 )
-from autofix.codemods.rewriting.other_names import Place, targets_for
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.separate_parts import is_separate
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.assign_out import result_assigned
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by
+from autofix.codemods.rules.other_names import Place, targets_for
 from autofix.codemods.rules.whole_writes import is_collected, whole_write
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {

@@ -6,9 +6,9 @@ import libcst as cst
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part
-from autofix.codemods.rewriting.other_names import Place
 from autofix.codemods.rewriting.stores import ADDING
 from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.other_names import Place
 
 
 def whole_write(statement: Statement | None, tree: Tree) -> tuple[Place, cst.BaseExpression] | None:

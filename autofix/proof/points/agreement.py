@@ -16,6 +16,10 @@ from autofix.proof.points.gradient import EXACT, NOISE
 from autofix.proof.promises import NOTHING, Promises
 
 START = "at the start"
+NEW_TENSORS = "new_tensors"
+"""Key of the number of losses that show that a patch updates in place what the original makes anew."""
+UPDATED = 3
+"""Passes behind the failure whose losses must be equal for that."""
 ROUNDING = 1e-5
 """Relative difference up to which two losses or norms count as equal although their bits differ."""
 
@@ -136,6 +140,30 @@ def but_for_what_is_replaced(before: RunRecord, after: RunRecord, same: Point) -
     if first_difference(ours, after.passes) is not None:
         return same
     return replace(same, verdict=Verdict.PASSED, detail=f"{count(len(ours), 'loss')} equal, of updated parameters")
+
+
+def by_losses_of_new_tensors(
+    before: RunRecord, reference: RunRecord, after: RunRecord, same: Point, gradients: Point
+) -> tuple[Point, Point]:
+    """*same* and *gradients*, or the verdict on the losses, where the reference goes on with new tensors.
+
+    An update by hand that makes a new tensor of its parameter finds no gradient in the next iteration.  The reference
+    computes it, and sends back the losses that the author meant, also those behind the failure; its leaves stay.
+    """
+    failure = before.failure
+    if failure is None or "NoneType" not in failure.error.message or reference.optimizers or after.optimizers:
+        return same, gradients
+    ours, theirs = ([p for p in run.passes if p.error is None and p.kind == "backward"] for run in (reference, after))
+    both = min(len(ours), len(theirs))
+    if both < failure.passes + UPDATED or first_difference(ours[:both], theirs[:both]) is not None:
+        return same, gradients
+    alike = f"{both} losses equal, of updated parameters"
+    if same.verdict is not Verdict.PASSED:
+        same = replace(same, verdict=Verdict.PASSED, detail=alike)
+    if gradients.verdict is not Verdict.PASSED:
+        detail = f"{alike}: the reference goes on with new tensors, as the original did"
+        gradients = replace(gradients, verdict=Verdict.PASSED, detail=detail, figures={NEW_TENSORS: both})
+    return same, gradients
 
 
 def until_changed_later(

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 _CREATED = catalogue.makers() | frozenset(
-    "Tensor FloatTensor DoubleTensor LongTensor IntTensor ByteTensor BoolTensor HalfTensor normal load".split()
+    "Tensor FloatTensor DoubleTensor LongTensor IntTensor ByteTensor BoolTensor HalfTensor normal load asarray".split()
 )
 
-_COPIES = frozenset("tensor as_tensor from_numpy Tensor FloatTensor DoubleTensor HalfTensor".split())
+_COPIES = frozenset("tensor as_tensor asarray from_numpy Tensor FloatTensor DoubleTensor HalfTensor".split())
 
 _PACKERS = ("saved_tensors_hooks", "save_on_cpu", "allow_mutation_on_saved_tensors")
 """Context managers under which PyTorch does not ask whether what it saved was changed."""
@@ -235,7 +235,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
         scalar = True
     if last in ("zeros", "ones", "rand", "randn") and args and isinstance(args[0], Sequence) and not args[0].items:
         scalar = True
-    if last == "as_tensor" and args and isinstance(args[0], TensorRef):
+    if last in ("as_tensor", "asarray") and args and isinstance(args[0], TensorRef):
         return tensor_calls.cast(interp, args[0], "to", args[1:], keywords, node)
     if last == "from_numpy" and args and isinstance(args[0], TensorRef) and args[0].cell.node is not None:
         return args[0]  # no array has a graph: a path that comes here with a tensor is one that no run takes
@@ -255,6 +255,8 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
     made.cell.rows = extents.of_rows_created(last, args, keywords)
     made.cell.whole, made.cell.single = dtypes.of_created(last, args, keywords), single
+    made.cell.constant = dtypes.is_written_out(last, args)
+    made.cell.counted = dtypes.dimensions_of_numbers(last, args, keywords)
     made.cell.vague = keywords.get("requires_grad", False) is not False
     cuts.note_inference(interp, made.cell)
     return made
@@ -301,6 +303,12 @@ def _copy(interp: Interpreter, made: TensorRef, values: list[Value], node: ast.e
 )
 def _nothing(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
     return None
+
+
+@model("torch.jit.annotate", "typing.cast", "typing_extensions.cast")
+def _of_a_type(interp: Interpreter, call: Call, kind: Value, value: Value, /) -> Value:
+    """``torch.jit.annotate(torch.Tensor, x)`` is ``x``, and says so to a compiler or a type checker."""
+    return value
 
 
 @model("torch.is_tensor")

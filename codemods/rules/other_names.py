@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES
 from autofix.codemods.rewriting.nodes import Statement, only_part, pairs_of
 from autofix.codemods.rewriting.tree import Tree
 
@@ -46,11 +47,22 @@ def targets_for(changed: Place, tree: Tree) -> list[Place] | None:
     if not aliases:
         return [changed]
     (place,) = aliases
+    if not _takes_another(place):
+        return None
     if not again:
         return [place]
     if isinstance(place, cst.Name):
         return [changed, place] if _is_read_behind(place, statement, around, tree) else [changed]
     return [changed, place] if _lasts(place, around, tree) else [changed]
+
+
+def _takes_another(place: cst.BaseExpression) -> bool:
+    """Whether another tensor can be put in a place: not in ``x.T``, nor in what a call returns, ``x.chunk(2)[0]``."""
+    while isinstance(place, (cst.Attribute, cst.Subscript)):
+        if isinstance(place, cst.Attribute) and place.attr.value in VIEW_ATTRIBUTES:
+            return False
+        place = place.value
+    return isinstance(place, cst.Name)
 
 
 def _is_read_behind(name: cst.Name, statement: Statement, around: cst.For | cst.While | None, tree: Tree) -> bool:
