@@ -518,3 +518,43 @@ def test_what_is_a_tensor_in_later_iterations_only_is_detached_there(start: str,
     before, _, after = keep.rpartition("extra")
     assert f"    {before}{EITHER}{after}\n" in analysis.patched
     assert analyse(analysis.patched, "train.py").findings == ()
+
+
+ADAPTED = """
+from copy import copy, deepcopy
+
+import torch
+from torch import nn
+from somewhere import Backbone
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = Backbone("base")
+        for name, parameter in self.body.named_parameters():
+            parameter.requires_grad = "pooler" not in name
+
+    def forward(self, x):
+        return self.body(x)
+
+model = MODEL
+outer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(9, 5, 4):
+    task = COPY
+    inner = torch.optim.SGD(task.parameters(), lr=0.01)
+    begun = model(x).tanh()
+    inner.zero_grad()
+    task(x).pow(2).mean().backward()
+    inner.step()
+    outer.zero_grad()
+    begun.mean().backward()
+    outer.step()
+"""
+
+
+@pytest.mark.parametrize("model", ["Encoder()", "Backbone('base')", "nn.Sequential(Encoder(), nn.Tanh())"])
+@pytest.mark.parametrize(("copy", "number"), [("deepcopy(model)", 0), ("model", 1)])
+def test_the_copy_of_a_model_that_was_not_read_is_trained_by_itself(model: str, copy: str, number: int) -> None:
+    seen = analyze(Program.of(ADAPTED.replace("MODEL", model).replace("COPY", copy), "train.py"))
+    assert len(seen.facts) == number
+    assert len(seen.passes) == 2
