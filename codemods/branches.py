@@ -185,8 +185,14 @@ def _detached(text: str) -> tuple[_Definition, ...]:
         for statement, place in _statements(tree.body, _Place(), _tries(tree))
         for _, part in own_parts(statement)
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "detach"
-        if isinstance(part.func.value, ast.Name)
+        if isinstance(part.func.value, ast.Name) and not _is_asked(part, part.func.value.id, statement)
     )
+
+
+def _is_asked(part: ast.expr, name: str, statement: ast.stmt) -> bool:
+    """Whether an expression asks first what *name* is: ``loss.detach() if isinstance(loss, Tensor) else loss``."""
+    choices = (one for _, one in own_parts(statement) if isinstance(one, ast.IfExp))
+    return any(_reads(ast.unparse(one.test), name) and part in ast.walk(one.body) for one in choices)
 
 
 def _tries(tree: ast.Module) -> dict[ast.stmt, str]:

@@ -479,3 +479,82 @@ def test_what_is_added_to_a_batch_that_was_loaded_is_known(add: str) -> None:
     assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF601", True)]
     assert not analysis.missed
     assert analyse(text.replace("KEPT", "plain"), "train.py").findings == ()
+
+
+SOMETIMES = """
+import torch
+from torch import nn
+
+net, critic = nn.Linear(4, 4), nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+kept = START
+for step in range(200):
+    optimizer.zero_grad()
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    extra = NONE
+    if step > 100:
+        extra = critic(net(torch.randn(8, 4))).mean()
+        loss = loss + extra
+    loss.backward()
+    optimizer.step()
+    KEEP
+"""
+EITHER = "extra.detach() if isinstance(extra, torch.Tensor) else extra"
+KEEPS = {
+    "in a list": ("[]", "0.0", "kept.append(extra)"),
+    "in a list of pairs": ("[]", "None", "kept.append((step, extra))"),
+    "in a list of dictionaries": ("[]", "0", 'kept.append({"step": step, "extra": extra})'),
+    "in lists by name": ('{"extra": []}', "0.0", 'kept["extra"].append(extra)'),
+    "in a longer list": ("[]", "0.0", "kept = kept + [extra]"),
+    "in a sum": ("0.0", "0.0", "kept += extra"),
+}
+
+
+@pytest.mark.parametrize(("start", "none", "keep"), KEEPS.values(), ids=KEEPS)
+def test_what_is_a_tensor_in_later_iterations_only_is_detached_there(start: str, none: str, keep: str) -> None:
+    text = SOMETIMES.replace("START", start).replace("NONE", none)
+    analysis = analyse(text.replace("KEEP", keep), "train.py")
+    assert [(finding.code, finding.safe) for finding in analysis.findings] == [("AF601", True)]
+    before, _, after = keep.rpartition("extra")
+    assert f"    {before}{EITHER}{after}\n" in analysis.patched
+    assert analyse(analysis.patched, "train.py").findings == ()
+
+
+ADAPTED = """
+from copy import copy, deepcopy
+
+import torch
+from torch import nn
+from somewhere import Backbone
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = Backbone("base")
+        for name, parameter in self.body.named_parameters():
+            parameter.requires_grad = "pooler" not in name
+
+    def forward(self, x):
+        return self.body(x)
+
+model = MODEL
+outer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(9, 5, 4):
+    task = COPY
+    inner = torch.optim.SGD(task.parameters(), lr=0.01)
+    begun = model(x).tanh()
+    inner.zero_grad()
+    task(x).pow(2).mean().backward()
+    inner.step()
+    outer.zero_grad()
+    begun.mean().backward()
+    outer.step()
+"""
+
+
+@pytest.mark.parametrize("model", ["Encoder()", "Backbone('base')", "nn.Sequential(Encoder(), nn.Tanh())"])
+@pytest.mark.parametrize(("copy", "number"), [("deepcopy(model)", 0), ("model", 1)])
+def test_the_copy_of_a_model_that_was_not_read_is_trained_by_itself(model: str, copy: str, number: int) -> None:
+    seen = analyze(Program.of(ADAPTED.replace("MODEL", model).replace("COPY", copy), "train.py"))
+    assert len(seen.facts) == number
+    assert len(seen.passes) == 2

@@ -772,3 +772,69 @@ def test_a_model_by_way_of_another_is_patched_without_a_script(changed: str, new
     mended = mend(program, all_codemods())
     assert mended.patched.files[0].text == DERIVED.replace("CHANGED", new)
     assert analyze(mended.patched).facts == ()
+
+
+COUNTED = """
+import os
+import torch
+from torch import nn
+from loading import load
+
+class Bar:
+    def __init__(self, total):
+        self.total, self.done = total, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        FAILS
+
+rows = load()
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for at in Bar(len(rows)):
+    loss = net(rows[at]).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+FAILS = {
+    "with another branch": """\
+if self.done >= self.total:
+            self.done = 0
+            raise StopIteration
+        else:
+            self.done += 1
+            return self.done - 1""",
+    "behind a statement": """\
+self.done += 1
+        if self.total < self.done:
+            end = "in all:" + str(self.done)
+            print(end)
+            raise StopIteration(end)
+        return self.done - 1""",
+    "in the other branch": """\
+if self.done < self.total:
+            self.done += 1
+            return self.done - 1
+        else:
+            raise StopIteration""",
+    "one of several": """\
+self.done += 1
+        if self.total is None:
+            kind = TypeError
+            raise kind("no total")
+        elif self.done == self.total + 1:
+            self.done = 0
+            raise StopIteration
+        return self.done - 1""",
+}
+
+
+@pytest.mark.parametrize("fails", FAILS.values(), ids=FAILS)
+def test_a_branch_that_fails_is_not_taken_first_whatever_else_it_does(fails: str) -> None:
+    seen = analyze(Program.of(COUNTED.replace("FAILS", fails), "train.py"))
+    assert len(seen.passes) == 1
+    assert not seen.missed
+    assert seen.facts == ()

@@ -372,13 +372,15 @@ def _ends_the_program(statement: ast.stmt) -> bool:
 
 
 def _is_early_exit(node: ast.If) -> bool:
-    """Whether the one branch of an ``if``, an unlikely one, does nothing but leave."""
+    """Whether the one branch of an ``if``, an unlikely one, does nothing but leave, or fails whatever else it does."""
     body, last = node.body, node.body[-1]
+    if isinstance(last, ast.Raise):
+        return not node.orelse or not isinstance(node.orelse[-1], ast.Raise)
     if node.orelse:
         return False
     if isinstance(last, ast.With) and len(body) == 1:  # `with torch.no_grad(): return net(batch)`
         return isinstance(last.body[-1], ast.Return) and len(last.body) == 1
-    exits = isinstance(last, (ast.Continue, ast.Break, ast.Return, ast.Raise)) or _ends_the_program(last)
+    exits = isinstance(last, (ast.Continue, ast.Break, ast.Return)) or _ends_the_program(last)
     return exits and all(isinstance(part, (ast.Expr, ast.Pass)) or part is last for part in body)
 
 

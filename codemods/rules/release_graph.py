@@ -54,13 +54,16 @@ class ReleaseGraph(Codemod):
             yield Candidate(guarded(tree, [loop]), "evaluate under no_grad")
         for patch in _detached(fact, tree):
             yield Candidate(patch, f"keep detached tensors in `{fact.name}`")
-        parts = [part for part in map(tree.expression, fact.parts) if isinstance(part, cst.Name)]
-        if parts and len(parts) == len(fact.parts):
+        values = [tree.expression(part) for part in fact.parts] or [
+            _added(fact, tree) or tree.expression(fact.expression)
+        ]
+        named = [value for value in values if isinstance(value, (cst.Name, cst.Attribute))]
+        if len(named) == len(values):
             edit = Edit(tree)
-            for part in dict.fromkeys(parts):
-                name = part.value
-                either = f"{name}.detach() if isinstance({name}, {tree.torch_name(part)}.Tensor) else {name}"
-                edit.change(part, lambda _, code=either: cst.parse_expression(code))  # type: ignore[misc]
+            for value in dict.fromkeys(named):
+                name = tree.code(value)
+                either = f"{name}.detach() if {_is_tensor(name, value, tree)} else {name}"
+                edit.change(value, lambda _, code=either: cst.parse_expression(code))  # type: ignore[misc]
             yield Candidate(edit.patch(), f"keep detached tensors in `{fact.name}`, beside its numbers")
         whole = tree.expression(fact.expression)
         if fact.mixed and isinstance(whole, (cst.Name, cst.Attribute)):
@@ -144,11 +147,16 @@ def _is_taken_apart(value: cst.BaseExpression, tree: Tree) -> bool:
 def _row_detached(row: cst.BaseExpression, tree: Tree) -> Patch:
     """A dictionary of tensors and numbers with its tensors detached, where it is kept."""
     key, value = tree.fresh_name("key", "name", "field"), tree.fresh_name("value", "item", "entry")
-    is_tensor = f'hasattr({value}, "detach")'  # in a file that does not import torch
-    if tree.imports_torch(row):
-        is_tensor = f"isinstance({value}, {tree.torch_name(row)}.Tensor)"
+    is_tensor = _is_tensor(value, row, tree)
     made = f"{{{key}: {value}.detach() if {is_tensor} else {value} for {key}, {value} in {tree.code(row)}.items()}}"
     return Edit(tree).change(row, lambda _: cst.parse_expression(made)).patch()
+
+
+def _is_tensor(name: str, at: cst.BaseExpression, tree: Tree) -> str:
+    """The condition that *name* is a tensor, as the file of *at* may write it: not every file imports torch."""
+    return (
+        f"isinstance({name}, {tree.torch_name(at)}.Tensor)" if tree.imports_torch(at) else f'hasattr({name}, "detach")'
+    )
 
 
 def _taken_by_itself(parts: list[cst.BaseExpression], tree: Tree) -> Iterator[Patch]:

@@ -6,9 +6,19 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from autofix.codemods.autograd.graph import Leaf
 from autofix.codemods.interpreter import class_lookup, escapes
 from autofix.codemods.interpreter.library.registry import Call, model
-from autofix.codemods.interpreter.values import Binding, Instance, Mapping, Sequence, TensorRef, TorchModule, Value
+from autofix.codemods.interpreter.values import (
+    Binding,
+    Instance,
+    Mapping,
+    Sequence,
+    Symbol,
+    TensorRef,
+    TorchModule,
+    Value,
+)
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -19,6 +29,8 @@ def _copy(interp: Interpreter, call: Call, value: Value, /) -> Value:
     """Another container, or object, of the very same items."""
     if isinstance(value, (Sequence, Mapping)):
         return replace(value, items=value.items.copy())  # type: ignore[arg-type]
+    if isinstance(value, Symbol):
+        return value
     if isinstance(value, Instance) and (own := class_lookup.find(value, "__copy__")) is not None:
         return interp.call(class_lookup.bind(own, value), [], {}, call.node)
     if isinstance(value, Instance) and not class_lookup.is_module(value):
@@ -74,10 +86,29 @@ def _deep_copy(interp: Interpreter, value: Value, node: ast.expr, known: dict[in
             mapping.items = {key: inner(slot, value) for key, slot in value.items.items()}
             return mapping
         case TensorRef():
-            if value.cell.leaf is not None and value.cell.node is value.cell.leaf.node:
-                copied = interp.parameter("tensor", node)
-                if copied.cell.leaf is not None:
-                    copied.cell.leaf.frozen = value.cell.leaf.frozen
-                return copied
-            return interp.data(scalar=value.cell.scalar)
+            return _other_tensor(interp, value, node)
+        case Symbol(leaf=Leaf() as leaf):
+            made_model = known[id(value)] = _other_model(interp, leaf, node)
+            for (owner, name), slot in list(interp.attributes_of_opaque.items()):
+                if owner == value.key:
+                    interp.attributes_of_opaque[made_model.key, name] = inner(slot)
+            return made_model
     return value
+
+
+def _other_tensor(interp: Interpreter, value: TensorRef, node: ast.expr) -> TensorRef:
+    """A copy of a tensor: a parameter of its own, or data."""
+    if value.cell.leaf is None or value.cell.node is not value.cell.leaf.node:
+        return interp.data(scalar=value.cell.scalar)
+    copied = interp.parameter("tensor", node)
+    if copied.cell.leaf is not None:
+        copied.cell.leaf.frozen = value.cell.leaf.frozen
+    return copied
+
+
+def _other_model(interp: Interpreter, leaf: Leaf, node: ast.expr) -> Symbol:
+    """A copy of a model that was not read, with parameters of its own, frozen as those in *leaf* are."""
+    made = interp.fresh_symbol("copy")
+    made.leaf = interp.leaf("model", node)
+    made.leaf.frozen, made.leaf.parts, made.leaf.doubtful = leaf.frozen, dict(leaf.parts), leaf.doubtful
+    return made
