@@ -316,6 +316,8 @@ class Overwritten(Fact):
     part: bool = False
     """Whether it was made through a name for a part of the tensor: ``row = x[0]; row += 1``."""
     severed: Severed | None = None
+    shared_input: bool = field(default=False, compare=False, metadata={"role": False})
+    """Whether several calls of the function that modifies it, each of them once, were given the same tensor."""
     modified: str = field(default="", compare=False, metadata={"role": False})
     """The name of the tensor in the statement that modifies it: ``queue`` of ``queue[:, :4] = keys``."""
 

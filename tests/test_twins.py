@@ -12,6 +12,7 @@ import pytest
 from autofix.codemods.facts import Certainty
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
+from autofix.engine import analyse
 
 torch = pytest.importorskip("torch")
 
@@ -186,3 +187,43 @@ for _ in range(3):
 """
     assert not fails(program)
     assert not certain(program)
+
+
+TOWERS = """\
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.ones(4))
+        self.out = nn.Linear(4, 2)
+    def forward(self, z):
+        {kept}
+        {change}
+        return self.out(z) * kept.sum()
+enc, left, right = nn.Linear(3, 4), Tower(), Tower()
+opt = torch.optim.SGD([*enc.parameters(), *left.parameters(), *right.parameters()], 0.1)
+for x in torch.randn(2, 5, 3):
+    z = enc(x).relu()
+    a = left(z)
+    b = {other}(z)
+    opt.zero_grad()
+    (a + b).mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "other", "expected"),
+    [
+        ("z -= self.shift", "right", "        z = z - self.shift\n"),
+        ("z.sub_(self.shift)", "right", "        z = z.sub(self.shift)\n"),
+        ("z[:, 0] = 0.0", "right", "        z = z.clone()\n        z[:, 0] = 0.0\n"),
+        ("z -= self.shift", "left", "        z -= self.shift\n"),
+    ],
+)
+def test_what_several_models_are_given_none_of_them_changes(change: str, other: str, expected: str) -> None:
+    """One model that is given the same tensor twice may carry on in it what it changes."""
+    program = HEADER + TOWERS.format(kept="kept = z * z", change=change, other=other)
+    assert fails(program)
+    result = analyse(program, "train.py")
+    assert expected in result.patched
+    assert not fails(result.patched)
