@@ -215,6 +215,8 @@ class StaleGraph(Fact):
     loop: Span | None = None
     inside: bool = True
     """Whether an earlier iteration of the loop made the tensor; false for a tensor made before the loop."""
+    carried_within: bool = field(default=False, compare=False, metadata={"role": False})
+    """Whether a loop inside carries it on, too, within one iteration: a state of a sequence, or of time steps."""
     carriers: tuple[Carrier, ...] = ()
     """All the statements that carried the tensor, in order."""
     outside: tuple[Carrier, ...] = ()
@@ -301,6 +303,8 @@ class Overwritten(Fact):
     failed: Span
     loop: Span | None = None
     inside: bool = True
+    carried_within: bool = field(default=False, compare=False, metadata={"role": False})
+    """As in :class:`StaleGraph`."""
     carriers: tuple[Carrier, ...] = ()
     outside: tuple[Carrier, ...] = ()
     outer: Outer | None = None

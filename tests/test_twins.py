@@ -227,3 +227,50 @@ def test_what_several_models_are_given_none_of_them_changes(change: str, other: 
     result = analyse(program, "train.py")
     assert expected in result.patched
     assert not fails(result.patched)
+
+
+SPIKING = """\
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.v = 0.0
+    def forward(self, x):
+        self.v = self.v * 0.5 + x
+        return torch.sigmoid(4 * (self.v - 1))
+    {method}
+{function}
+net = nn.Sequential(nn.Linear(3, 4), Cell(), nn.Linear(4, 2), Cell())
+opt = torch.optim.Adam(net.parameters(), 1e-2)
+for x in torch.randn(3, 4, 3):
+    opt.zero_grad()
+    rate = 0.0
+    for t in range({steps}):
+        rate = rate + net(x)
+    {sent}
+    opt.step()
+"""
+RESET = "def reset(self):\n        self.v = 0.0"
+UNCALLED = {
+    "a function": ("", "def begin(net):\n    for m in net.modules():\n        m.v = 0.0", "    begin(net)\n"),
+    "a method": (RESET, "", "        if isinstance(module, Cell):\n            module.reset()\n"),
+    "a method that sets something else": (RESET.replace("0.0", "1.0"), "", ".detach()\n"),
+    "a method with an argument": (RESET.replace("self", "self, size", 1), "", ".detach()\n"),
+    "one that is found by its name": (RESET, "TOLD = 'reset'", ".detach()\n"),
+}
+
+
+@pytest.mark.parametrize("case", UNCALLED)
+def test_a_reset_that_nothing_calls_is_called(case: str) -> None:
+    method, function, expected = UNCALLED[case]
+    text = HEADER + SPIKING.format(method=method, function=function, steps=3, sent="rate.mean().backward()")
+    assert fails(text)
+    patched = analyse(text, "train.py").patched
+    assert expected in patched
+    assert not fails(patched)
+
+
+def test_a_state_of_single_steps_is_not_reset_at_each_of_them() -> None:
+    sent = "rate.mean().backward()"
+    text = HEADER + SPIKING.format(method=RESET, function="", steps=1, sent=sent)
+    text = text.replace("    for t in range(1):\n        rate = rate + net(x)\n", "    rate = net(x)\n")
+    assert "reset()" not in analyse(text, "train.py").patched

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from autofix.codemods.autograd.graph import SavedTensorModified, Tape, crossing
 from autofix.codemods.checks import chains, separate_losses
 from autofix.codemods.checks.story import (
+    carried_within,
     carriers,
     distinct,
     enters,
@@ -100,6 +101,7 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
         failed=clobbered.failed.site.span,
         loop=point.statement.span if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),
+        carried_within=carried_within(kept, point),
         carriers=carriers(clobbered.provenance) if reader else (),
         outside=carriers(clobbered.outside) if reader else (),
         outer=Outer(
