@@ -61,7 +61,7 @@ def _never_called(attribute: str, others: Counter[str], tree: Tree) -> list[cst.
 
 def _beginnings(attribute: str, functions: list[cst.FunctionDef], tree: Tree) -> set[str]:
     """What constructors give the attribute."""
-    found = set()
+    found: set[str] = set()
     for function in functions:
         if function.name.value == "__init__":
             given = (tree.given(statement, f"self.{attribute}") for statement in tree.statements_in(function))
