@@ -72,9 +72,11 @@ def analyse(
         return _with_new_keywords(source, old, known, select)
     program = Program.of(source, path, others, roots)
     seen = analyze(program)
-    if not seen.complete and others and not seen.facts:  # too large as a whole: the script alone tells something
-        program = Program.of(source, path)
-        seen = analyze(program)
+    if not seen.complete and others and not seen.facts:  # too large as a whole: the script alone may tell something
+        alone = Program.of(source, path)
+        seen_alone = analyze(alone)
+        if seen_alone.facts or not seen.passes:
+            program, seen = alone, seen_alone
     if not seen.facts:
         return _with_reach(Analysis(Patch(program), (), seen.complete), seen)
     search = partial(_mended, program, _selected(select), rejected, seen)

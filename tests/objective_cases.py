@@ -30,6 +30,31 @@ BY_GRAD = (
 )
 
 
+OLD_POLICY = """\
+import torch
+from torch import nn
+from torch.nn.functional import log_softmax
+
+torch.manual_seed(0)
+policy = nn.Linear(3, 3)
+optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3)
+states = torch.randn(4, 3)
+
+def update(old):
+    new = log_softmax(policy(states), 1)
+    loss = 2 * (new - old).pow(2).mean() + new[:, 0].mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+old = log_softmax(policy(states), 1)
+for _ in range(3):
+    update(old)
+"""
+"""The distance from the old policy begins at zero: a thousandth of the gradient at the second update."""
+OLD = ("\nold = log_softmax(policy(states), 1)", "\nold = log_softmax(policy(states), 1).detach()")
+
+
 def after_backward(lines: str) -> tuple[str, str]:
     return BACKWARD, f"{BACKWARD}{lines}"
 
@@ -221,6 +246,15 @@ print(out.numpy())
 NO_LOOP = (4, "the script trains nothing")
 
 CASES = (
+    Case(
+        "a distance from the old policy",
+        OLD_POLICY,
+        (
+            Patch("detached", True, (OLD,), (5, "truncated")),
+            Patch("the distance detached, too", False, (OLD, (".mean() + new", ".mean().detach() + new")), (5, "changed")),
+            Patch("the new policy detached there", False, (OLD, ("(new - old)", "(new.detach() - old)"))),
+        ),
+    ),
     Case(
         "a leaf that is changed, and no training",
         LEAF,

@@ -147,3 +147,41 @@ def test_an_identity_is_kept_by_a_copy() -> None:
     assert interp.identity(other) != number
     interp.identify_again()
     assert interp.identity(other) == number + 1
+
+
+BUFFERS = """
+import torch
+from torch import nn
+
+class Centred(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, batch):
+        for _, buffer in self.named_buffers():
+            batch = batch - buffer
+        out = self.body(batch)
+        self.mean = 0.9 * self.mean + 0.1 * out.mean(0)
+        return out
+
+net = Centred()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+FITTED = """
+def fit{number}(batches):
+    for batch in batches:
+        loss = net(batch).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_the_buffers_of_a_network_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = FILLER + BUFFERS + "".join(FITTED.format(number=number) for number in range(3))
+    seen, begun = copies(text, monkeypatch)
+    assert begun >= 2
+    assert {type(fact) for fact in seen.facts} == {StaleGraph}
+    assert seen.facts == alone(text, monkeypatch).facts

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from autofix.codemods.interpreter import protocol
 from autofix.codemods.source.program import Program
 from autofix.engine import Finding, SourceError, analyse
 from autofix.proof.prove import Limits, Script
@@ -290,3 +291,41 @@ def test_a_finding_without_its_doubtful_repair_is_that_of_the_repair() -> None:
     assert [(one.fixed, one.needs_review) for one in without] == [(False, True)]
     for told, known in zip(without, with_repair, strict=True):
         assert (told.code, told.cause, told.remedy) == (known.code, known.cause, known.remedy)
+
+
+NETWORK = """\
+import torch
+
+class Network(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(4)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+"""
+TRAINING = """\
+import torch
+from network import Network
+
+net = Network()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(100):
+    loss = net(torch.randn(2, 4)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print([float(net(torch.randn(2, 4)).sum()) for _ in range(200)])
+"""
+
+
+def test_passes_that_were_followed_before_the_program_became_too_large_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(protocol, "STEPS", 120)
+    analysis = analyse(TRAINING, "train.py", others={"network.py": NETWORK}, roots=["."])
+    assert not analysis.complete
+    assert len(analysis.passes) == 1
+    assert not analysis.missed

@@ -503,3 +503,63 @@ def test_what_only_an_option_keeps_is_likely_to_be_kept_for_nothing() -> None:
     """
     (fact,) = analyze(Program.of(BEGIN + textwrap.dedent(text), "train.py")).facts
     assert fact.kind == "graph held" and fact.certainty is Certainty.LIKELY
+
+
+LEAVES = {
+    "either": "if value > 1e8 or math.isnan(value):\n        raise ValueError('exploded')",
+    "any of a list": "if any([value > 1e8, math.isnan(value)]):\n        raise ValueError('exploded')",
+    "any of a generator": "if any(one > 1e8 for one in (value, value + 1)):\n        break",
+    "not all": "if not all((value < 1e8, value > -1)):\n        raise ValueError('exploded')",
+    "all": "if all((value > 1e8, math.isnan(value))):\n        break",
+    "both, one of them either": "if step and (value > 1e8 or math.isnan(value)):\n        sys.exit(1)",
+    "one": "if value > 1e8:\n        raise ValueError('exploded')",
+}
+
+
+@pytest.mark.parametrize("leave", LEAVES.values(), ids=LEAVES)
+@pytest.mark.parametrize(("kept", "number"), [("loss", 1), ("loss.detach()", 0)])
+def test_a_loop_is_not_left_by_whichever_of_several_unlikely_conditions(leave: str, kept: str, number: int) -> None:
+    text = f"""\
+import math
+net, seen = nn.Linear(4, 1), []
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(100):
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    seen.append({kept})
+    value = loss.item()
+    {leave}
+"""
+    assert [one.certainty for one in facts(text)] == [Certainty.CERTAIN] * number
+
+
+READ = {
+    "written into it": "table = defaultdict(FACTORY)\ntable.update(GIVEN)",
+    "given to it": "table = defaultdict(FACTORY, GIVEN)",
+    "given to it by name": "table = defaultdict(FACTORY, **GIVEN)",
+}
+
+
+@pytest.mark.parametrize("read", READ.values(), ids=READ)
+@pytest.mark.parametrize("factory", ["str", "lambda: None", "bool"])
+def test_a_setting_that_was_read_is_not_what_a_missing_one_would_be(read: str, factory: str) -> None:
+    text = f"""\
+import json
+from collections import defaultdict
+{read.replace("FACTORY", factory)}
+net, h = nn.RNNCell(3, 3), torch.zeros(1, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(9, 1, 3):
+    if table["cut"]:
+        h = h.detach()
+    h = net(x, h)
+    opt.zero_grad()
+    h.sum().backward()
+    opt.step()
+"""
+    for given in ("json.load(open('settings.json'))", "{'cut': True}"):
+        assert not certain(text.replace("GIVEN", given))
+    (fact,) = facts(text.replace("GIVEN", "{'other': True}"))
+    assert fact.certainty is Certainty.CERTAIN

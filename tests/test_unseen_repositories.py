@@ -431,3 +431,51 @@ def test_what_is_put_in_the_place_of_parameters_is_trained(put: str, net: str) -
 def seen_before(net: str) -> int:
     """The number of parameters that were made before those of the network that makes others."""
     return {"nn.Linear(4, 2)": 1, "Own()": 2}[net]
+
+
+LOADED = """
+import torch
+from torch import nn
+
+from loading import batches
+
+class Trainer:
+    def __init__(self, net):
+        self.net, self.seen = net, []
+        self.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+    def losses(self, batch):
+        loss = nn.functional.mse_loss(self.net(batch["x"]), batch["y"])
+        return {"loss": loss, "plain": loss.item()}
+
+    def step(self, batch):
+        self.optimizer.zero_grad()
+        ADD
+        batch["loss"].backward()
+        self.optimizer.step()
+        return batch
+
+    def train(self):
+        for batch in batches():
+            self.seen.append(self.step(batch)["KEPT"])
+
+Trainer(nn.Linear(4, 1)).train()
+"""
+ADDED = {
+    "updated": "batch.update(self.losses(batch))",
+    "updated by what is written": "batch.update({**self.losses(batch)})",
+    "updated by name": "batch.update(**self.losses(batch))",
+    "updated by names": "found = self.losses(batch); batch.update(loss=found['loss'], plain=found['plain'])",
+    "joined in place": "batch |= self.losses(batch)",
+    "joined": "batch = batch | self.losses(batch)",
+    "joined the other way round": "batch = self.losses(batch) | batch",
+}
+
+
+@pytest.mark.parametrize("add", ADDED.values(), ids=ADDED)
+def test_what_is_added_to_a_batch_that_was_loaded_is_known(add: str) -> None:
+    text = LOADED.replace("ADD", add)
+    analysis = analyse(text.replace("KEPT", "loss"), "train.py")
+    assert [(finding.code, finding.fixed) for finding in analysis.findings] == [("AF601", True)]
+    assert not analysis.missed
+    assert analyse(text.replace("KEPT", "plain"), "train.py").findings == ()

@@ -189,6 +189,33 @@ def count_past(nodes: Iterable[Any], step: int) -> int:
     return sum(1 for node in nodes if is_past(node.metadata, step) and not hasattr(node, "variable"))
 
 
+def count_own(nodes: Iterable[Any], step: int, since: int) -> int:
+    """Number of *nodes*, except leaves' accumulators, from which a way leads to a leaf through present nodes alone.
+
+    Present are nodes that no earlier pass has freed, or walked before step *step*, and whose sequence number is *since*
+    or more: what an earlier iteration has made for nobody is of the past, too.
+    """
+    alive: set[Any] = set()
+    own = 0
+    for node in sorted(nodes, key=lambda one: one._sequence_nr()):  # a node is made after all that it leads to
+        if hasattr(node, "variable"):
+            continue
+        if is_past(node.metadata, step) or node._sequence_nr() < since:
+            continue
+        if any(below in alive or hasattr(below, "variable") for below, _ in node.next_functions if below is not None):
+            alive.add(node)
+            own += 1
+    return own
+
+
+def next_number() -> int:
+    """The sequence number of a node that is made now: nodes with a smaller one were made before."""
+    with torch.enable_grad():
+        node = torch.zeros((), requires_grad=True).neg().grad_fn
+    assert node is not None
+    return int(node._sequence_nr())
+
+
 def first_walked(nodes: Iterable[Any]) -> dict[torch.Tensor, int]:
     """Each leaf below the *nodes* that earlier passes have visited, and the first of these passes.
 

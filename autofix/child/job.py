@@ -28,6 +28,8 @@ class Bounds:
     """Values that are followed through a traced run: the numbers of the calls that make and read them, their node."""
     apart: bool = False
     """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
+    reduction: str = ""
+    """Reduction by which, in a reference run, a pass begins at a loss of several elements: ``mean`` or ``sum``."""
     healthy: float | None = None
     """The seconds after which a run that has made its steps without a failure is healthy, and stopped."""
     throughout: bool = False

@@ -2,28 +2,48 @@
 
 - A leaf that requires grad is changed in place: an update of weights or an initialisation, so it happens without grad.
 - A tensor with a graph is handed to numpy or copied deeply: only its values are wanted.
+- A part of a tensor, as ``unbind`` gives it, is changed in place, which autograd refuses: a new tensor takes its place.
+- A result with a graph is written into ``out=``: it is computed, and copied there.
+- An optimizer is given the result of an operation: that tensor is what is to be trained, so it becomes a leaf.
+- The gradient of a tensor that is no leaf, which no pass keeps, is asked for: it is computed when it is asked for.
+- Tensors made in inference mode are normal ones, made without a graph.
 - ``loss.data[0]`` and ``Variable(x, volatile=True)`` have their meaning from before PyTorch 0.4.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.optim.optimizer import Optimizer
 
 from .calls import CallMode
 
+GRADIENT = vars(torch._C.TensorBase)["grad"].__get__
 LEAF = "leaf Variable that requires grad"
+PART = "is a view and is being modified inplace"
+OUT = "don't support automatic differentiation, but one of the arguments requires grad"
 ESCAPES = ("Can't call numpy() on Tensor that requires grad", "Only Tensors created explicitly by the user")
 
 
 class Lenient(CallMode):
     """Repeats a call that failed in the way that was meant."""
 
+    def __init__(self, gradient_of: Callable[[torch.Tensor], torch.Tensor | None]) -> None:
+        super().__init__()
+        self._gradient_of = gradient_of
+
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func == GRADIENT and not (args[0].is_leaf or args[0].retains_grad):
+            return self._gradient_of(args[0])
         try:
             return func(*args, **kwargs)
+        except IndexError:
+            if func is torch.Tensor.__getitem__ and args[0].dim() == 0 and args[1] == 0:
+                return args[0]
+            raise
         except RuntimeError as error:
             message = str(error)
             if LEAF in message:
@@ -31,19 +51,65 @@ class Lenient(CallMode):
                     return func(*args, **kwargs)
             if any(piece in message for piece in ESCAPES) and args and isinstance(args[0], torch.Tensor):
                 return func(args[0].detach(), *args[1:], **kwargs)
+            if PART in message and args and isinstance(args[0], torch.Tensor):
+                return on_its_own(func, args, kwargs)
+            if OUT in message and isinstance(kwargs.get("out"), torch.Tensor):
+                return written(kwargs["out"], func(*args, **{n: value for n, value in kwargs.items() if n != "out"}))
             raise
 
 
-def be_lenient() -> None:
-    """Repeat failing calls as they were meant, from now on."""
-    Lenient().enter()
-    index = torch.Tensor.__getitem__
+def exchange(tensor: torch.Tensor, other: torch.Tensor) -> None:
+    """Let all who hold *tensor* hold *other* from now on."""
+    torch.utils.swap_tensors(tensor, other)  # type: ignore[no-untyped-call]
 
-    def getitem(self: torch.Tensor, key: Any) -> Any:
-        return self if isinstance(key, int) and key == 0 and self.dim() == 0 else index(self, key)
 
-    torch.Tensor.__getitem__ = getitem  # type: ignore[method-assign, assignment]
+def on_its_own(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Change a tensor that is part of another in place, as a tensor of its own: the other stays as it is."""
+    part, own = args[0], args[0].clone()
+    result = func(own, *args[1:], **kwargs)
+    exchange(part, own)
+    return part if result is own else result
+
+
+def written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
+    """*out* with the values and the graph of *result*: as a part of another tensor, or in its own place."""
+    if out._base is not None:
+        return out.copy_(result)
+    exchange(out, result)
+    return out
+
+
+def be_lenient(gradient_of: Callable[[torch.Tensor], torch.Tensor | None]) -> None:
+    """Repeat failing calls as they were meant, from now on.
+
+    *gradient_of* computes the gradient of a tensor that is no leaf by the last pass.
+    """
+    Lenient(gradient_of).enter()
     torch.autograd.Variable = old_variable_of(torch.autograd.Variable)  # type: ignore[misc]
+    torch.inference_mode = torch.autograd.inference_mode = unrecorded  # type: ignore[misc, assignment]
+    Optimizer.add_param_group = of_leaves(Optimizer.add_param_group)  # type: ignore[method-assign]
+
+
+def unrecorded(mode: Any = True) -> Any:
+    """``inference_mode`` whose tensors can be used by a recorded computation."""
+    if callable(mode):
+        return torch.no_grad()(mode)
+    return torch.no_grad() if mode else torch.enable_grad()
+
+
+def of_leaves(add: Callable[..., None]) -> Callable[..., None]:
+    """``add_param_group`` that makes leaves of tensors that are none."""
+
+    @functools.wraps(add)
+    def add_param_group(self: Optimizer, param_group: dict[str, Any]) -> None:
+        given = param_group.get("params")
+        for one in [given] if isinstance(given, torch.Tensor) else given if isinstance(given, (list, tuple)) else ():
+            member = one[1] if isinstance(one, tuple) else one
+            if isinstance(member, torch.Tensor) and not member.is_leaf and not member.retains_grad:
+                exchange(member, member.detach().clone().requires_grad_())
+        add(self, param_group)
+
+    return add_param_group
 
 
 def old_variable_of(variable: Any) -> Any:

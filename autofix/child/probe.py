@@ -43,11 +43,13 @@ from .graph import (
     Meter,
     Moment,
     Walk,
+    count_own,
     count_past,
     first_walked,
     in_transform,
     is_low_precision,
     mark,
+    next_number,
     places_in,
     repeats,
     roots_of,
@@ -102,7 +104,11 @@ class Probe:
         self._began = time.monotonic()
         self._stop_at_pass: int | None = None
         self._inside = threading.local()
-        self._reference = Reference(self._parameters, apart=job.bounds.apart) if job.bounds.reference else None
+        self._reference = (
+            Reference(self._parameters, apart=job.bounds.apart, reduction=job.bounds.reduction)
+            if job.bounds.reference
+            else None
+        )
         self._before: dict[int, tuple[dict[int, torch.Tensor], Step]] = {}
         """Members as they were before, and the record of the step so far, by optimizer, while it makes a step."""
         if job.bounds.failed_steps is not None:
@@ -126,6 +132,8 @@ class Probe:
         """The gradients of which a step is about to be made."""
         self._clips: list[float] = []
         """The norms to which gradients were clipped since the last step."""
+        self._ran: dict[tuple[str, int | None], int] = {}
+        """Place of a pass to the sequence number that the next node had when it last ran."""
 
     def install(self) -> None:
         """Prepare the run, and hook the passes and the optimizers."""
@@ -260,15 +268,17 @@ class Probe:
         again = repeats(places, moment, by_hand=not self._made)
         for node, place in places.items():
             node.metadata.setdefault(PLACE, place)
+        since, self._ran[moment.file, moment.line] = self._ran.get((moment.file, moment.line), 0), next_number()
         return Pass(
             number=self._passes,
             kind=kind,
             step=self._steps,
-            losses=tuple(loss_values(tensors)),
+            losses=tuple(loss_values(tensors, self._job.bounds.reduction)),
             file=moment.file,
             line=moment.line,
             walked=len(walked.nodes),
             past=count_past(walked.nodes, self._steps),
+            own=count_own(walked.nodes, self._steps, since),
             over={one.index: number for leaf, number in over.items() if (one := self._track(leaf)) is not None},
             repeats=again,
             again=sends_again(places),
@@ -599,13 +609,15 @@ def values_of(members: list[Tracked]) -> Sketches:
     return {one.index: sketch(tensor) for one in members if (tensor := one.tensor) is not None}
 
 
-def loss_values(tensors: Any) -> list[float]:
-    """The value of each root of a pass; of a root with more than one element, the sum."""
+def loss_values(tensors: Any, reduction: str = "") -> list[float]:
+    """The value of each root of a pass; of a root with more than one element, the sum, or the *reduction*."""
     if isinstance(tensors, torch.Tensor):
         total = tensors.detach().sum()
+        if reduction == "mean":
+            total = total / max(1, tensors.numel())
         return [float(total.real if total.is_complex() else total)]
     if isinstance(tensors, (list, tuple)):
-        return [value for tensor in tensors for value in loss_values(tensor)]
+        return [value for tensor in tensors for value in loss_values(tensor, reduction)]
     return []
 
 

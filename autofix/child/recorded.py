@@ -77,6 +77,8 @@ class Pass(Compared):
     """Graph nodes that it visits."""
     past: int = 0
     """Walked nodes that an earlier pass had freed, or had visited before an earlier optimizer step."""
+    own: int = 0
+    """Walked nodes of the present iteration from which it comes to leaves without nodes of earlier iterations."""
     over: Mapping[int, int] = field(default_factory=dict)
     """Parameters behind nodes that earlier passes had visited, and the first of these passes."""
     repeats: bool = False

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from .graph import SPENT, Moment, Walk, is_of_earlier_iteration, roots_of, walk
+from .graph import SPENT, Moment, Walk, is_of_earlier_iteration, next_number, roots_of, walk
 from .leniency import be_lenient
 from .parameters import Parameters, has_no_gradient
 from .recorded import Without
@@ -119,9 +119,10 @@ def _leave_input(module: torch.nn.Module, args: tuple[Any, ...]) -> None:
 class Reference:
     """The machinery of a reference run.  Only one at a time."""
 
-    def __init__(self, parameters: Parameters, *, apart: bool = False) -> None:
+    def __init__(self, parameters: Parameters, *, apart: bool = False, reduction: str = "") -> None:
         self._parameters = parameters
         self._apart = apart
+        self._reduction = reduction
         self._grad = torch.autograd.grad
         self._changed: list[int] = []
         self._faulty: dict[int, Faulty] = {}
@@ -130,6 +131,8 @@ class Reference:
         self._ran: dict[Site, int] = {}
         """Place of a pass to the sequence number that the next node had when it last ran."""
         self._latest: deque[tuple[int, Asked]] = deque(maxlen=REMEMBERED)
+        self._last: Asked | None = None
+        """The last backward pass."""
         self._failed = False
         """Whether a pass has gone through faulty nodes."""
 
@@ -138,7 +141,7 @@ class Reference:
         hooks = saved_tensors_hooks(Saved, self._unpack)
         hooks.__enter__()
         leave_out_in_transforms(hooks)
-        be_lenient()
+        be_lenient(self._gradient_of)
         if self._apart:
             torch.nn.modules.module.register_module_forward_pre_hook(_leave_input)
 
@@ -156,6 +159,8 @@ class Reference:
             # For a vector, the gradient of the sum of its elements, as a gradient penalty or a derivative wants it.
             each = [outputs] if isinstance(outputs, torch.Tensor) else list(outputs)
             bound.arguments["grad_outputs"] = [torch.ones_like(one) for one in each]
+        if kind == "backward" and self._reduction and bound.arguments.get("grad_tensors") is None:
+            bound.arguments["grad_tensors"] = reduced(bound.arguments["tensors"], self._reduction)
         return bound
 
     def before_pass(
@@ -166,6 +171,8 @@ class Reference:
         It is measured before the pass, because an optimizer may take its step within it.  At the first pass through
         faulty nodes, returns the gradients that the last earlier pass through them would have added without them.
         """
+        if asked.leaves is None:
+            self._last = asked
         leaves = walked.leaves if asked.leaves is None else asked.leaves
         bad = {node for node in walked.nodes if self._is_faulty(node, moment, by_hand)}
         now, last = next_number(), self._ran.get(site, 0)
@@ -231,6 +238,18 @@ class Reference:
         kept = not any(map(has_no_gradient, walked.leaves))
         return again and freed and kept
 
+    def _gradient_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The gradient that the last pass would have left at a *tensor* that is no leaf; None where it left none."""
+        if self._last is None:
+            return None
+        asked = self._last
+        found = None
+        with torch.enable_grad(), contextlib.suppress(RuntimeError):
+            (found,) = self._grad(
+                asked.tensors, [tensor], grad_outputs=asked.gradients, retain_graph=True, allow_unused=True
+            )
+        return None if found is None else found.detach()
+
     def faulty(self, index: int) -> Faulty | None:
         """Shares of the present gradient of parameter *index* through faulty nodes; None where there is none."""
         return self._faulty.get(index)
@@ -286,6 +305,12 @@ class Reference:
         return {leaf: torch.zeros_like(leaf) if g is None else g.detach() for leaf, g in pairs}
 
 
+def reduced(tensors: Any, reduction: str) -> list[torch.Tensor]:
+    """The gradients with which a pass begins at the mean or the sum of each of *tensors* (one, or a sequence)."""
+    each = [tensors] if isinstance(tensors, torch.Tensor) else list(tensors)
+    return [torch.full_like(one, 1 / one.numel() if reduction == "mean" and one.numel() else 1.0) for one in each]
+
+
 def leave_out_in_transforms(hooks: saved_tensors_hooks) -> None:
     """Take *hooks* away where a transform of ``torch.func`` refuses them.  Its graphs are gone when it ends."""
     torch.autograd.graph.disable_saved_tensors_hooks = without_hooks(
@@ -327,14 +352,6 @@ def entries_of(walked: Walk, nodes: set[Any]) -> list[Edge]:
 
 def begins_in(asked: Asked, nodes: set[Any]) -> bool:
     return any(root in nodes for root in roots_of(asked.tensors))
-
-
-def next_number() -> int:
-    """The sequence number of a node that is made now: nodes with a smaller one were made before."""
-    with torch.enable_grad():
-        node = torch.zeros((), requires_grad=True).neg().grad_fn
-    assert node is not None
-    return int(node._sequence_nr())
 
 
 def closing(positions: set[int]) -> Callable[..., tuple[torch.Tensor | None, ...]]:

@@ -93,8 +93,9 @@ def gather(
     if not may_go_wrong([file.text, *(other.text for other in found.values())]):
         return Project(path, file)
     companions = {other.name: (place, other) for place, other in found.items() if sources.parses(other.text)}
-    roots = [root for root in search.all if any(place.is_relative_to(root) for place, _ in companions.values())]
-    return Project(path, file, companions, tuple(files.display_name(root, from_root=from_root) for root in roots))
+    read = [str(place) for place, _ in companions.values()]
+    roots = [root for root in search.all if any(place.startswith(os.path.join(root, "")) for place in read)]
+    return Project(path, file, companions, tuple(files.display_name(Path(root), from_root=from_root) for root in roots))
 
 
 def _matters(text: str) -> bool:
@@ -236,42 +237,44 @@ class _SearchPath:
         return [*layouts.environment_roots(self.python), *_search_variable()]
 
     @property
-    def all(self) -> list[Path]:
+    def all(self) -> list[str]:
         """The folders whose modules are known by their full names to every importer."""
-        own = [Path(folder) for folder in self.first(self.start)]
-        return list(dict.fromkeys([*own, *self.late]))
+        return list(dict.fromkeys([*self.first(self.start), *self.late]))
 
-    @property
-    def late(self) -> list[Path]:
+    @cached_property
+    def late(self) -> list[str]:
         """Folders that are searched after the standard library."""
-        return [*self.layout.import_roots, *layouts.environment_roots(self.python)]
+        return [str(folder) for folder in (*self.layout.import_roots, *layouts.environment_roots(self.python))]
 
     def for_importer(self, importer: Path, text: str) -> list[str]:
         """The folders that are searched for the imports of *importer*, whose *text* parses."""
         if "sys.path" in text or "addsitedir" in text:
             new = imports.added_folders(sources.parse(text).tree, importer, self.cwd, self.disk)
             self.added += [folder for folder in new if folder not in self.added and self.is_inside(folder)]
-        return list(dict.fromkeys([*self.first(importer), *map(str, self.late), *map(str, self._above(importer))]))
-
-    def _above(self, importer: Path) -> Iterator[Path]:
-        """The folders between a file and the project's root: the script that imports it may lie in any of them."""
-        root = self.layout.root
-        if importer.is_relative_to(root):
-            yield from (folder for folder in importer.parents if folder != root and folder.is_relative_to(root))
+        above = _between(os.path.dirname(importer), str(self.layout.root))
+        return list(dict.fromkeys([*self.first(importer), *self.late, *above]))
 
     def first(self, importer: Path) -> list[str]:
         """Folders that are searched before the standard library: the script's own, and folders put on the path.
 
         The folders of *importer* and of its outermost package are the script's own where it is run itself.
         """
-        own = [importer.parent, self._above_package(importer.parent), self.start.parent]
-        return list(dict.fromkeys(str(folder) for folder in [*own, *self.added, *_search_variable()]))
+        folder = os.path.dirname(importer)
+        own = [folder, self._above_package(folder), str(self.start.parent)]
+        return list(dict.fromkeys([*own, *map(str, self.added), *map(str, _search_variable())]))
 
-    def _above_package(self, folder: Path) -> Path:
+    def _above_package(self, folder: str) -> str:
         """The folder that holds the outermost package that *folder* is part of."""
-        while "__init__.py" in self.disk.called(str(folder), "__init__") and folder.parent != folder:
-            folder = folder.parent
+        while "__init__.py" in self.disk.called(folder, "__init__") and os.path.dirname(folder) != folder:
+            folder = os.path.dirname(folder)
         return folder
+
+
+@lru_cache(maxsize=4096)
+def _between(folder: str, root: str) -> tuple[str, ...]:
+    """*folder* and the folders above it that are below *root*: a script that imports a file may lie in any of them."""
+    place = Path(folder)
+    return tuple(str(one) for one in (place, *place.parents) if one != Path(root) and one.is_relative_to(root))
 
 
 def _search_variable() -> list[Path]:

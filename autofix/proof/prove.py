@@ -67,6 +67,7 @@ __all__ = [
 
 HELD, IDLE = "memory grows", "trains nothing"
 """The error to expect of a script that raises none, and keeps graphs for nothing."""
+UNREDUCED = "grad can be implicitly created only for scalar outputs"
 DRAWN = "the patched script draws random numbers that the original does not: its formula cannot be compared"
 LEAST_PATIENCE, PATIENCE = 30.0, 10.0
 """Seconds that a run without updates may take, and the multiple of the original's time that is added to them."""
@@ -132,6 +133,8 @@ class Original:
     limits: Limits
     healthy: float | None = None
     """The seconds after which a script that has made its steps without a failure is stopped; None for never."""
+    reduction: str = ""
+    """Reduction that its references make of losses that it forgot to reduce: ``mean`` or ``sum``."""
 
     @cached_property
     def before(self) -> RunRecord:
@@ -153,12 +156,16 @@ class Original:
         """The original with random numbers of its own for each network."""
         return Original(self.script, replace(self.limits, streams=True))
 
+    def reduced(self, reduction: str) -> Original:
+        """The original whose references send the *reduction* of losses of several elements back."""
+        other = replace(self, reduction=reduction)
+        vars(other)["before"] = self.before
+        return other
+
     @cached_property
     def further(self) -> RunRecord:
         """The reference over as many steps as a patched script is judged on."""
-        return run(
-            self.script, self.limits, replace(bounds(self.before, reference=True), more_steps=None, throughout=True)
-        )
+        return run(self.script, self.limits, replace(self._bounds, more_steps=None, throughout=True))
 
     @cached_property
     def frozen(self) -> RunRecord:
@@ -172,11 +179,13 @@ class Original:
 
     def driven(self, *, apart: bool) -> RunRecord:
         """The reference in which each step moves its parameters in a prescribed way."""
-        bounds = replace(driven(self.before), reference=self.before.failure is not None, apart=apart)
+        reference = self.before.failure is not None
+        bounds = replace(driven(self.before), reference=reference, apart=apart, reduction=self.reduction)
         return run(self.script, self._patiently, bounds)
 
     def _freeze(self, *, same_calls: bool) -> RunRecord:
-        return run(self.script, self._patiently, replace(still(self.before, same_calls=same_calls), reference=True))
+        bounds = replace(still(self.before, same_calls=same_calls), reference=True, reduction=self.reduction)
+        return run(self.script, self._patiently, bounds)
 
     @property
     def _patiently(self) -> Limits:
@@ -199,7 +208,12 @@ class Original:
         return [(p.losses, p.state) for p in self.before.passes] == [(p.losses, p.state) for p in again.passes]
 
     def _refer(self, *, apart: bool = False) -> RunRecord:
-        return run(self.script, self.limits, replace(bounds(self.before, reference=True), apart=apart))
+        return run(self.script, self.limits, replace(self._bounds, apart=apart))
+
+    @property
+    def _bounds(self) -> Bounds:
+        """Bounds of a reference run."""
+        return replace(bounds(self.before, reference=True), reduction=self.reduction)
 
 
 @kept_copies()
@@ -212,6 +226,17 @@ def prove(
     the point that asks for it.  ``expected_error`` is a piece of the message that the original must raise.
     Never raises for anything that the scripts do: a run that did not happen is *not proved*.
     """
+    if original.before.failure is not None and UNREDUCED in original.before.failure.error.message:
+        by_mean = _proved(original.reduced("mean"), patched, promises, expected_error)
+        if by_mean.proved:
+            return by_mean
+        by_sum = _proved(original.reduced("sum"), patched, promises, expected_error)
+        return by_sum if by_sum.proved else by_mean
+    return _proved(original, patched, promises, expected_error)
+
+
+def _proved(original: Original, patched: Script, promises: Promises, expected_error: str) -> Certificate:
+    """:func:`prove`, where it is known what the references make of losses of several elements."""
     certificate = as_far_as_shown(_judged(original, patched, promises, expected_error))
     if certificate.proved or not _parts_by_draws(certificate):
         return certificate
@@ -282,6 +307,9 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
         detail = "there is no reference: the graph of what the original hands to NumPy is lost"
         certain = promises.carried is Certainty.CERTAIN and not promises.by_hand
         gradients = replace(gradients, verdict=Verdict.NOT_PROVED, detail=detail, optional=certain)
+    if Keeps.IN_PLACE in promises and gradients.verdict is Verdict.FAILED:
+        detail = "there is no reference: the original never updates the leaves"
+        gradients = replace(gradients, verdict=Verdict.NOT_PROVED, detail=detail, optional=True)
     differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
     if differs and not original.repeats:
         same, gradients = not_deterministic(same), not_deterministic(gradients)

@@ -322,6 +322,8 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
         return interp.read(slot, value)
     if value.default is not None:
         made = interp.call(value.default, [], {}, node)
+        if value.more and (made is None or isinstance(made, (str, bool))):
+            return interp.symbol(("item", interp.identity(value), key))  # settings that were read from a file
         value.items[key] = Binding(made)
         stood_in(interp, made, key)
         return made
@@ -616,6 +618,18 @@ def _put_into_opaque(
         return
     slot = interp.slot(value, interp.source.text_of(target), expression)
     interp.attributes_of_opaque[receiver.key, f"[{interp.key(index)!r}]"] = slot
+
+
+def put_all_into_opaque(
+    interp: Interpreter, receiver: Symbol, given: Mapping, name: str, expression: ast.expr | None
+) -> None:
+    """The items of a dictionary go into an unknown one: ``batch.update(losses)``, ``batch |= losses``."""
+    written = zip(expression.keys, expression.values, strict=True) if isinstance(expression, ast.Dict) else ()
+    parts: dict[Any, ast.expr] = {key.value: value for key, value in written if isinstance(key, ast.Constant)}
+    for key, slot in given.items.items():
+        index = mapping_keys.key_value(interp, key)
+        kept = interp.slot(interp.read(slot, given), name, parts.get(key))
+        interp.attributes_of_opaque[receiver.key, f"[{interp.key(index)!r}]"] = kept
 
 
 _COUNTERS = ("index", "count")

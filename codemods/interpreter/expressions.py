@@ -157,7 +157,7 @@ def binary(interp: Interpreter, kind: type[ast.operator], left: Value, right: Va
         if "*" not in left and not constants.is_wide(left):  # `%*d` takes its width from an operand
             text.usual = constants.usual_text(interp, parts, lambda *known: left % known)
         return text
-    if isinstance(left, (Sequence, Mapping)) or isinstance(right, Sequence):
+    if isinstance(left, (Sequence, Mapping)) or isinstance(right, (Sequence, Mapping)):
         made = _of_containers(interp, kind, left, right, node)
         if made is not None:
             return made
@@ -226,6 +226,12 @@ def _of_containers(interp: Interpreter, kind: type[ast.operator], left: Value, r
     name, _ = _BINARY[kind]
     if isinstance(left, Mapping) and isinstance(right, Mapping) and kind is ast.BitOr:
         return Mapping({**left.items, **right.items}, left.more or right.more, default=left.default)
+    if kind is ast.BitOr and isinstance(left, Symbol) and isinstance(right, Mapping):
+        return Mapping(dict(right.items), more=True)
+    if kind is ast.BitOr and isinstance(left, Mapping) and isinstance(right, Symbol):
+        joined = Mapping(dict(left.items), more=True, default=left.default)
+        overridden.flags(interp, joined.items, joined)
+        return joined
     if isinstance(left, Sequence) and isinstance(right, Sequence) and kind is ast.Add:
         slots = [Binding(interp.read(slot, left), slot.kept) for slot in left.items]
         slots += [Binding(interp.read(slot, right), slot.kept) for slot in right.items]
@@ -324,10 +330,12 @@ def _unary(interp: Interpreter, node: ast.UnaryOp) -> Value:
 
 def _bool_op(interp: Interpreter, node: ast.BoolOp) -> Value:
     wanted = isinstance(node.op, ast.Or)
+    doubted = node in interp.unrolling.doubted
     value: Value = None
     for part in node.values:
         value = interp.eval(part)
-        if part is node.values[-1] or interp.truth(value, likely=_is_likely(value), optional=True) == wanted:
+        likely = not doubted and _is_likely(value)
+        if part is node.values[-1] or interp.truth(value, likely=likely, optional=True) == wanted:
             return value
     return value
 

@@ -194,6 +194,9 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
             result = interp.call(class_lookup.bind(own, current), [value], {}, node.value)
             assign(interp, node.target, result, None)
             return ""
+    if isinstance(current, Symbol) and isinstance(value, Mapping) and isinstance(node.op, ast.BitOr):
+        elements.put_all_into_opaque(interp, current, value, interp.source.text_of(node.target), node.value)
+        return ""
     modules = module_lists.holder(current)
     if modules is not None and isinstance(node.op, ast.Add):
         added = unpacking.copy_of(interp, value, "list", node.value)
@@ -270,6 +273,8 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     optional = not node.orelse and not leaves
     spans = len(interp.unrolling.spans)
     consultations, asked = interp.policy.consultations, len(interp.policy.asked)
+    if leaves:
+        interp.unrolling.doubted.update(interp.source.remembered(node, _alternatives))
     test = interp.eval(node.test)
     if interp.source.remembered(node, _only_tells):
         del interp.unrolling.spans[spans:]  # whether the log is written every k-th time is of no concern
@@ -375,6 +380,25 @@ def _is_early_exit(node: ast.If) -> bool:
         return isinstance(last.body[-1], ast.Return) and len(last.body) == 1
     exits = isinstance(last, (ast.Continue, ast.Break, ast.Return, ast.Raise)) or _ends_the_program(last)
     return exits and all(isinstance(part, (ast.Expr, ast.Pass)) or part is last for part in body)
+
+
+def _alternatives(node: ast.If) -> tuple[ast.expr, ...]:
+    """The parts of a condition each of which is enough for it to hold: ``a or b``, ``any([a, b])``, ``all([a, b])``.
+
+    Where it is unlikely that the condition holds, so is each of what they ask for.
+    """
+    pending: list[ast.expr] = [node.test]
+    found: list[ast.expr] = []
+    while pending:
+        match part := pending.pop():
+            case ast.BoolOp(ast.Or(), values):
+                found.append(part)
+                pending += values
+            case ast.BoolOp(ast.And(), values):
+                pending.append(values[-1])
+            case ast.Call(func=ast.Name("any" | "all")):
+                found.append(part)
+    return tuple(found)
 
 
 def _with(interp: Interpreter, node: ast.With | ast.AsyncWith) -> str:

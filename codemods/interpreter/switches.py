@@ -81,9 +81,12 @@ def _has_like(run: Run, fact: Fact) -> bool:
 def _is_other_way(one: Run, other: Run, fact: Fact) -> bool:
     """Whether *other* runs the pass of a mistake as often as *one* and differs from it by switches alone.
 
-    A loop that was left off after its second iteration would run it again.
+    A loop that was left off after its second iteration would run it again.  A mistake that fails in no pass shows once
+    those of its loop were run.
     """
-    passes = [role.span for role in fact.roles() if role.name == "failed"]
+    loops = [role.span for role in fact.roles() if role.name == "loop"]
+    inside = (span for span in one.passes if any(loop.contains(span) for loop in loops))
+    passes = [role.span for role in fact.roles() if role.name == "failed"] or list(inside)
     goes_on = any(role.name == "loop" and role.span in other.left_off for role in fact.roles())
     least = _SECOND if goes_on else math.inf
     is_as_long = all(other.passes.get(span, 0) >= min(one.passes.get(span, 0), least) for span in passes)

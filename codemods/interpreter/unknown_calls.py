@@ -12,6 +12,7 @@ from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
     cuts,
+    elements,
     escapes,
     extents,
     frameworks,
@@ -20,6 +21,7 @@ from autofix.codemods.interpreter import (
     overridden,
     tensor_calls,
     unread_networks,
+    written,
 )
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
@@ -27,6 +29,7 @@ from autofix.codemods.interpreter.values import (
     Binding,
     Function,
     Instance,
+    Mapping,
     Method,
     Optimizer,
     Sequence,
@@ -135,6 +138,17 @@ def _unlike_tensors(interp: Interpreter, call: Call, receiver: Symbol, /, *_: Va
 @of_unknown("keys")
 def _keys(interp: Interpreter, call: Call, receiver: Symbol, /) -> Value:
     return receiver if receiver.key in interp.states else DECLINED  # of a module's state: iterating gives them, too
+
+
+@of_unknown("update")
+def _update(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value, **keywords: Value) -> Value:
+    """``batch.update(losses)``: a dictionary has the items of another one from then on."""
+    name, given = written.receiver(interp, call.node), args[0] if args else None
+    if isinstance(given, Mapping):
+        elements.put_all_into_opaque(interp, receiver, given, name, written.argument(call.node, 0))
+    named = Mapping({key: Binding(value) for key, value in keywords.items()})
+    elements.put_all_into_opaque(interp, receiver, named, name, None)
+    return DECLINED
 
 
 @of_unknown("requires_grad_")

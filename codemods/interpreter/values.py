@@ -378,7 +378,8 @@ class Registered(dict[str, Binding]):
 
     def __setitem__(self, name: str, slot: Binding) -> None:
         super().__setitem__(name, slot)
-        self._owner[name] = slot
+        if "_owner" in vars(self):  # not yet, while a copy is made
+            self._owner[name] = slot
 
     def items(self) -> Any:
         return [(name, self._owner[name]) for name in self if name in self._owner]

@@ -18,7 +18,7 @@ optimizer after the failure are compared, as long as both runs still have the sa
 - *later*: it gets gradients, but first at a step at which the runs have parted already, so that they say nothing;
 - *lost*: there is none any more;
 - *dropped*: the part is missing that comes through a graph of the same iteration, which failed because a step or a pass
-  of another network came between: a term of the loss that was detached instead of computed anew;
+  of another network came between, or a term of the loss is: detached instead of computed anew;
 - *scaled*: a multiple of the reference, with one factor for all parameters of an optimizer: a loss counted twice or
   halved;
 - *changed*: it differs although no faulty node concerns it, or by more than the part through faulty nodes.
@@ -165,6 +165,7 @@ def gradient(
             found.kinds[index] = Kind.TRUNCATED
     if joins_other_losses(reference, after, start):
         found.kinds.update({i: Kind.CHANGED for i, k in found.kinds.items() if k is Kind.TRUNCATED})
+    find_dropped(found, loses_terms(reference, after, start), rounding, fewer=fewer)
     failure = before.failure
     once = Keeps.ONCE in promises or (failure is not None and failure.in_pass and before.passes[failure.passes].again)
     afresh = begins_afresh(before, after, ours, wanted, once=once, anew=Keeps.ANEW in promises)
@@ -439,6 +440,32 @@ def joins_other_losses(reference: RunRecord, after: RunRecord, start: int) -> bo
     losses = [sum(p.losses) for p in mine]
     sums = [sum(some) for most in range(1, len(losses) + 1) for some in combinations(losses, most)]
     return not all(any(math.isclose(sum(p.losses), one, rel_tol=EXACT) for one in sums) for p in theirs)
+
+
+def loses_terms(reference: RunRecord, after: RunRecord, start: int) -> frozenset[int]:
+    """The parameters of passes in the first compared step that visit fewer nodes of their own iteration than before.
+
+    A detach between iterations takes away what leads into the past alone.
+    """
+    mine, theirs = first_passes(reference, after, start)
+    if len(mine) != len(theirs):
+        return frozenset()
+    fewer = (p.reached for p, other in zip(mine, theirs, strict=True) if other.own < p.own)
+    return frozenset[int]().union(*fewer)
+
+
+def find_dropped(found: Comparison, suspected: frozenset[int], rounding: float, *, fewer: bool) -> None:
+    """Tell the parameters whose gradient has lost a term of the loss that is small at the compared step.
+
+    The distance from old outputs begins at zero: its gradient is next to nothing beside the rest.  Where nodes of the
+    present iteration are missing, the gradient has to be the present part of the reference itself.
+    """
+    for index in suspected & set(found.pairs):
+        whole, present, seen = found.pairs[index]
+        most = {Kind.TRUNCATED: NOISE, Kind.EXACT: rounding if fewer else math.inf}.get(found.kinds[index], math.inf)
+        off = math.dist(seen, present) / size(whole) if len(seen) == len(present) else 0.0
+        if off > most:
+            found.kinds[index], found.differences[index] = Kind.DROPPED, off
 
 
 def same_state(ours: Mapping[int, str], theirs: Mapping[int, str], indices: Mapping[int, int]) -> bool:

@@ -72,6 +72,7 @@ def dictionary(interp: Interpreter, call: Call, *args: Value, **keywords: Value)
                 if isinstance(pair, Sequence) and len(pair.items) == 2:
                     key = mapping_keys.mapping_key(interp, interp.read(pair.items[0], pair))
                     mapping.items[key] = Binding(interp.read(pair.items[1], pair))
+    mapping.more = mapping.more or node in interp.spread
     return mapping
 
 
@@ -138,7 +139,8 @@ def _holds_for(interp: Interpreter, call: Call, items: Value, /) -> Value:
     values = [interp.read(slot) for slot in items.items]
     if any(isinstance(value, TensorRef) for value in values):
         return interp.fresh_symbol(call.last)
-    decided = (interp.truth(value) is every for value in values)
+    likely = call.node not in interp.unrolling.doubted
+    decided = (interp.truth(value, likely=likely) is every for value in values)
     return every if all(decided) else not every
 
 

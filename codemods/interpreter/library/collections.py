@@ -39,8 +39,10 @@ def _view_of_mapping(interp: Interpreter, call: Call, mapping: Value, /) -> Valu
 
 
 @model("collections.defaultdict")
-def _defaultdict(interp: Interpreter, call: Call, factory: Value = None, *_: Value, **__: Value) -> Value:
-    return Mapping(default=factory)
+def _defaultdict(interp: Interpreter, call: Call, factory: Value = None, *items: Value, **keywords: Value) -> Value:
+    made = dictionary(interp, call, *items, **keywords)
+    made.default = factory
+    return made
 
 
 @model("collections.namedtuple")

@@ -25,6 +25,8 @@ class Unrolling:
         """Number of times that the outcome of one of them changed: the loop begins differently than it goes on."""
         self.ending: set[ast.If] = set()
         """Conditions that end a loop in its last iteration, which is being run."""
+        self.doubted: set[ast.expr] = set()
+        """The parts of conditions of which one that holds is enough to leave, which is unlikely."""
         self.asks_for_last: set[int] = set()
         """The runs of loops in which a condition asks for the last iteration."""
         self.last: set[int] = set()

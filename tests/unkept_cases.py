@@ -1,0 +1,146 @@
+"""Scripts that fail by errors which no kept graph avoids: their references run past these as the author meant it."""
+
+from __future__ import annotations
+
+from tests.proof_cases import Case, Patch
+
+ZEROED = ("    optimizer.zero_grad()\n", "")
+DOUBLED = ("    loss.backward()", "    (2 * loss).backward()")
+NET = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Linear(3, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+COMPUTED = """\
+import torch
+
+torch.manual_seed(0)
+weight = torch.randn(3, 2, requires_grad=True).double()
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for _ in range(8):
+    optimizer.zero_grad()
+    loss = (torch.randn(4, 3).double() @ weight).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+LEAF = (
+    "weight = torch.randn(3, 2, requires_grad=True).double()",
+    "weight = torch.randn(3, 2).double().requires_grad_()",
+)
+INFERENCE = (
+    NET
+    + """\
+with torch.inference_mode():
+    data = torch.randn(8, 4, 3) * 2
+for x in data:
+    optimizer.zero_grad()
+    loss = net(x).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+)
+NO_GRAD = ("inference_mode", "no_grad")
+WRITTEN = """\
+import torch
+
+torch.manual_seed(0)
+weight = torch.randn(3, 3, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=0.1)
+product = torch.empty(4, 3)
+for _ in range(8):
+    optimizer.zero_grad()
+    torch.matmul(torch.randn(4, 3), weight, out=product)
+    loss = product.pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+RETURNED = ("torch.matmul(torch.randn(4, 3), weight, out=product)", "product = torch.matmul(torch.randn(4, 3), weight)")
+PARTS = (
+    NET
+    + """\
+for _ in range(8):
+    optimizer.zero_grad()
+    mean, scale = net(torch.randn(4, 3)).chunk(2, 1)
+    scale.exp_()
+    loss = (mean.pow(2) + scale).mean()
+    loss.backward()
+    optimizer.step()
+"""
+)
+ANEW = ("scale.exp_()", "scale = scale.exp()")
+UNKEPT = (
+    NET
+    + """\
+for _ in range(8):
+    optimizer.zero_grad()
+    hidden = net(torch.randn(4, 3))
+    loss = hidden.tanh().pow(2).mean()
+    loss.backward()
+    saliency = hidden.grad.abs().mean()
+    for parameter in net.parameters():
+        parameter.grad *= 1 + saliency
+    optimizer.step()
+"""
+)
+KEPT = ("    loss = hidden", "    hidden.retain_grad()\n    loss = hidden")
+UNREDUCED = (
+    NET
+    + """\
+for _ in range(8):
+    optimizer.zero_grad()
+    loss = net(torch.randn(4, 3)).pow(2)
+    loss.backward()
+    optimizer.step()
+"""
+)
+MEAN, SUM = (("pow(2)", f"pow(2).{how}()") for how in ("mean", "sum"))
+ONES = ("loss.backward()", "loss.backward(torch.ones_like(loss))")
+INDEXED = (
+    NET
+    + """\
+for _ in range(8):
+    optimizer.zero_grad()
+    loss = net(torch.randn(4, 3)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    print(loss.data[0])
+"""
+)
+NUMBER = ("loss.data[0]", "loss.item()")
+
+
+def case(name: str, script: str, *repair: tuple[str, str]) -> Case:
+    """The repair alone, and the repair that drops ``zero_grad`` or doubles the loss besides."""
+    return Case(
+        name,
+        script,
+        (
+            Patch("repaired", True, repair, (5, "exact")),
+            Patch("gradients added up", False, (*repair, ZEROED), (5, "changed")),
+            Patch("the loss doubled", False, (*repair, DOUBLED)),
+        ),
+    )
+
+
+CASES = (
+    case("an optimizer of a result", COMPUTED, LEAF),
+    case("data of inference mode", INFERENCE, NO_GRAD),
+    case("a product that is written into a tensor", WRITTEN, RETURNED),
+    case("a part that is changed in place", PARTS, ANEW),
+    case("a gradient that nobody keeps", UNKEPT, KEPT),
+    case("an item of a number", INDEXED, NUMBER),
+    Case(
+        "a loss that is not reduced",
+        UNREDUCED,
+        (
+            Patch("the mean", True, (MEAN,), (5, "exact")),
+            Patch("the sum", True, (SUM,), (5, "exact")),
+            Patch("ones", True, (ONES,), (5, "exact")),
+            Patch("the mean, gradients added up", False, (MEAN, ZEROED), (5, "changed")),
+            Patch("the sum, at half the rate", False, (SUM, ("lr=0.1", "lr=0.05")), (4, "")),
+        ),
+    ),
+)
