@@ -274,3 +274,12 @@ def test_a_state_of_single_steps_is_not_reset_at_each_of_them() -> None:
     text = HEADER + SPIKING.format(method=RESET, function="", steps=1, sent=sent)
     text = text.replace("    for t in range(1):\n        rate = rate + net(x)\n", "    rate = net(x)\n")
     assert "reset()" not in analyse(text, "train.py").patched
+
+
+@pytest.mark.parametrize("made", ["h.aminmax()", "torch.linalg.qr(h)", "torch.std_mean(h)"])
+def test_a_tuple_of_results_is_not_cloned(made: str) -> None:
+    change = "out[0].mul_(2)\nout[1].sum().backward()\n"
+    text = f"{HEADER}net = nn.Linear(3, 3)\nh = net(torch.randn(3, 3))\nout = {made}\n{change}"
+    patched = analyse(text, "train.py").patched
+    assert ").clone()" not in patched
+    assert patched == text or not fails(patched)
