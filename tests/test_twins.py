@@ -84,6 +84,19 @@ for x in torch.randn(3, 5, 3):
     F.linear(x, weight).pow(2).mean().backward()
     opt.step()
 """,
+    "places are counted on": """\
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for x in torch.randn(2, 5, 3):
+    values, places = net(x).topk(2, dim=1)
+    short = places.to(torch.int32)
+    short += 1
+    places «= places +|+=» torch.arange(5)[:, None]
+    opt.zero_grad()
+    values.sum().backward()
+    opt.step()
+    places += 1
+""",
     "a buffer that is written by out": """\
 net = nn.Linear(3, 4)
 opt = torch.optim.SGD(net.parameters(), 0.1)

@@ -642,6 +642,8 @@ def set_attribute(
 ) -> None:
     """``receiver.name = value``."""
     receiver = plain(interp, receiver)
+    if isinstance(receiver, Sequence) and name in receiver.fields:
+        interp.crash(f"{name!r} is a read-only attribute of a named tuple", "AttributeError")
     if isinstance(receiver, Instance) and _set_by_the_class(interp, receiver, name, value, target):
         return
     set_plainly(interp, receiver, name, value, target, expression)
