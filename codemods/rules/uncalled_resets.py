@@ -66,6 +66,12 @@ def _beginnings(attribute: str, functions: list[cst.FunctionDef], tree: Tree) ->
         if function.name.value == "__init__":
             given = (tree.given(statement, f"self.{attribute}") for statement in tree.statements_in(function))
             found.update(tree.code(value) for value in given if value is not None)
+            found.update(
+                tree.code(call.args[1].value)
+                for call in calls_in(function)
+                if tree.called(call) == "register_buffer" and len(call.args) > 1
+                if tree.code(call.args[0].value).strip("\"'") == attribute
+            )
     return found
 
 
