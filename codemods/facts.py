@@ -215,6 +215,8 @@ class StaleGraph(Fact):
     loop: Span | None = None
     inside: bool = True
     """Whether an earlier iteration of the loop made the tensor; false for a tensor made before the loop."""
+    carried_within: bool = field(default=False, compare=False, metadata={"role": False})
+    """Whether a loop inside carries it on, too, within one iteration: a state of a sequence, or of time steps."""
     carriers: tuple[Carrier, ...] = ()
     """All the statements that carried the tensor, in order."""
     outside: tuple[Carrier, ...] = ()
@@ -301,6 +303,8 @@ class Overwritten(Fact):
     failed: Span
     loop: Span | None = None
     inside: bool = True
+    carried_within: bool = field(default=False, compare=False, metadata={"role": False})
+    """As in :class:`StaleGraph`."""
     carriers: tuple[Carrier, ...] = ()
     outside: tuple[Carrier, ...] = ()
     outer: Outer | None = None
@@ -316,6 +320,8 @@ class Overwritten(Fact):
     part: bool = False
     """Whether it was made through a name for a part of the tensor: ``row = x[0]; row += 1``."""
     severed: Severed | None = None
+    shared_input: bool = field(default=False, compare=False, metadata={"role": False})
+    """Whether several calls of the function that modifies it, each of them once, were given the same tensor."""
     modified: str = field(default="", compare=False, metadata={"role": False})
     """The name of the tensor in the statement that modifies it: ``queue`` of ``queue[:, :4] = keys``."""
 

@@ -133,7 +133,7 @@ def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Ke
         return f"{_names(more)} would get gradients that no step used before"
     if cut_edges := _cut_edges(before, after, lines, keeps, fact):
         return cut_edges
-    if keeps not in (Keeps.ONE_PASS, Keeps.TRAINED, Keeps.TARGET):
+    if keeps not in (Keeps.ONE_PASS, Keeps.TRAINED, Keeps.TARGET, Keeps.INPUTS):
         cut = {one[1] for one in before.through.missing(after.through, lines.original) if one not in by_the_way}
         if cut:
             return f"{_names(cut)} would no longer be trained through all layers"

@@ -509,10 +509,13 @@ def _shares_pass(fact: Fact, after: AnalysisResult, lines: Patch) -> bool:
     )
 
 
-def _distinct(candidates: Iterable[Candidate], seen: set[Program]) -> Iterable[Candidate]:
+def _distinct(candidates: Iterable[Candidate], known: set[Program]) -> Iterable[Candidate]:
+    """Those that lead to no *known* program, and each to another; one may be offered again with ``Keeps.INPUTS``."""
+    seen = {(program, again) for program in known for again in (False, True)}
     for candidate in candidates:
-        if candidate.program not in seen:
-            seen.add(candidate.program)
+        one = candidate.program, candidate.keeps is Keeps.INPUTS
+        if one not in seen:
+            seen.add(one)
             yield candidate
 
 

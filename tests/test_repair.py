@@ -73,8 +73,6 @@ def assert_proved(outcome: Repair) -> None:
 
 
 BY_READING = (
-    "detach_carried_evolving_weight_project",
-    "detach_carried_spiking_sequential",
     "flag_optimised",
     "guard_features_closure_operator_matrix",
     "keep_graph_molecule_losses",
@@ -96,6 +94,8 @@ BY_READING = (
     "release_graph_meter_objects",
     "release_graph_metrics_by_state_project",
     "release_graph_running_stats",
+    "reset_itself_evolving_weight_project",
+    "reset_itself_spiking_sequential",
     "soften_index",
     "soften_mask",
     "step_order_features_for_the_caller",

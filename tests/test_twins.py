@@ -12,6 +12,7 @@ import pytest
 from autofix.codemods.facts import Certainty
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
+from autofix.engine import analyse
 
 torch = pytest.importorskip("torch")
 
@@ -82,6 +83,19 @@ for x in torch.randn(3, 5, 3):
     opt.zero_grad()
     F.linear(x, weight).pow(2).mean().backward()
     opt.step()
+""",
+    "places are counted on": """\
+net = nn.Linear(3, 4)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+for x in torch.randn(2, 5, 3):
+    values, places = net(x).topk(2, dim=1)
+    short = places.to(torch.int32)
+    short += 1
+    places «= places +|+=» torch.arange(5)[:, None]
+    opt.zero_grad()
+    values.sum().backward()
+    opt.step()
+    places += 1
 """,
     "a buffer that is written by out": """\
 net = nn.Linear(3, 4)
@@ -186,3 +200,99 @@ for _ in range(3):
 """
     assert not fails(program)
     assert not certain(program)
+
+
+TOWERS = """\
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shift = nn.Parameter(torch.ones(4))
+        self.out = nn.Linear(4, 2)
+    def forward(self, z):
+        {kept}
+        {change}
+        return self.out(z) * kept.sum()
+enc, left, right = nn.Linear(3, 4), Tower(), Tower()
+opt = torch.optim.SGD([*enc.parameters(), *left.parameters(), *right.parameters()], 0.1)
+for x in torch.randn(2, 5, 3):
+    z = enc(x).relu()
+    a = left(z)
+    b = {other}(z)
+    opt.zero_grad()
+    (a + b).mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "other", "expected"),
+    [
+        ("z -= self.shift", "right", "        z = z - self.shift\n"),
+        ("z.sub_(self.shift)", "right", "        z = z.sub(self.shift)\n"),
+        ("z[:, 0] = 0.0", "right", "        z = z.clone()\n        z[:, 0] = 0.0\n"),
+        ("z -= self.shift", "left", "        z -= self.shift\n"),
+    ],
+)
+def test_what_several_models_are_given_none_of_them_changes(change: str, other: str, expected: str) -> None:
+    """One model that is given the same tensor twice may carry on in it what it changes."""
+    program = HEADER + TOWERS.format(kept="kept = z * z", change=change, other=other)
+    assert fails(program)
+    result = analyse(program, "train.py")
+    assert expected in result.patched
+    assert not fails(result.patched)
+
+
+SPIKING = """\
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.v = 0.0
+    def forward(self, x):
+        self.v = self.v * 0.5 + x
+        return torch.sigmoid(4 * (self.v - 1))
+    {method}
+{function}
+net = nn.Sequential(nn.Linear(3, 4), Cell(), nn.Linear(4, 2), Cell())
+opt = torch.optim.Adam(net.parameters(), 1e-2)
+for x in torch.randn(3, 4, 3):
+    opt.zero_grad()
+    rate = 0.0
+    for t in range({steps}):
+        rate = rate + net(x)
+    {sent}
+    opt.step()
+"""
+RESET = "def reset(self):\n        self.v = 0.0"
+UNCALLED = {
+    "a function": ("", "def begin(net):\n    for m in net.modules():\n        m.v = 0.0", "    begin(net)\n"),
+    "a method": (RESET, "", "        if isinstance(module, Cell):\n            module.reset()\n"),
+    "a method that sets something else": (RESET.replace("0.0", "1.0"), "", ".detach()\n"),
+    "a method with an argument": (RESET.replace("self", "self, size", 1), "", ".detach()\n"),
+    "one that is found by its name": (RESET, "TOLD = 'reset'", ".detach()\n"),
+}
+
+
+@pytest.mark.parametrize("case", UNCALLED)
+def test_a_reset_that_nothing_calls_is_called(case: str) -> None:
+    method, function, expected = UNCALLED[case]
+    text = HEADER + SPIKING.format(method=method, function=function, steps=3, sent="rate.mean().backward()")
+    assert fails(text)
+    patched = analyse(text, "train.py").patched
+    assert expected in patched
+    assert not fails(patched)
+
+
+def test_a_state_of_single_steps_is_not_reset_at_each_of_them() -> None:
+    sent = "rate.mean().backward()"
+    text = HEADER + SPIKING.format(method=RESET, function="", steps=1, sent=sent)
+    text = text.replace("    for t in range(1):\n        rate = rate + net(x)\n", "    rate = net(x)\n")
+    assert "reset()" not in analyse(text, "train.py").patched
+
+
+@pytest.mark.parametrize("made", ["h.aminmax()", "torch.linalg.qr(h)", "torch.std_mean(h)"])
+def test_a_tuple_of_results_is_not_cloned(made: str) -> None:
+    change = "out[0].mul_(2)\nout[1].sum().backward()\n"
+    text = f"{HEADER}net = nn.Linear(3, 3)\nh = net(torch.randn(3, 3))\nout = {made}\n{change}"
+    patched = analyse(text, "train.py").patched
+    assert ").clone()" not in patched
+    assert patched == text or not fails(patched)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from autofix.codemods.autograd.graph import SavedTensorModified, Tape, crossing
 from autofix.codemods.checks import chains, separate_losses
 from autofix.codemods.checks.story import (
+    carried_within,
     carriers,
     distinct,
     enters,
@@ -59,6 +60,19 @@ def _modified(site: Site) -> str:
     return site.source.text_of(found) if isinstance(found, (ast.Name, ast.Attribute, ast.Subscript)) else ""
 
 
+def _is_shared_input(clobbered: SavedTensorModified) -> bool:
+    """Whether the change is made in calls of several objects: ``a(x)`` and ``b(x)``.
+
+    Calls of one object, ``cell(x)`` in a loop, may carry on what they change.
+    """
+    for storage, _ in clobbered.node.saved:
+        if any(one is clobbered.change for one in storage.changes):
+            calls = [one.stack[-1].node for one in storage.changes if one.site == clobbered.change.site and one.stack]
+            called = {ast.unparse(call.func) for call in calls if isinstance(call, ast.Call)}
+            return len(called) == len(calls) > 1
+    return False
+
+
 def _is_key(index: ast.expr) -> bool:
     return isinstance(index, ast.Constant) and isinstance(index.value, str)
 
@@ -87,6 +101,7 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
         failed=clobbered.failed.site.span,
         loop=point.statement.span if point else None,
         inside=point is not None and any(there.instance == point.instance for there in node.loops),
+        carried_within=carried_within(kept, point),
         carriers=carriers(clobbered.provenance) if reader else (),
         outside=carriers(clobbered.outside) if reader else (),
         outer=Outer(
@@ -104,6 +119,7 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
         by_step=clobbered.change.by_step,
         parameter=clobbered.change.parameter,
         modified=_modified(clobbered.change.site),
+        shared_input=_is_shared_input(clobbered),
         operation=node.site.span,
         part=clobbered.change.part,
         certainty=Certainty.LIKELY if likely else Certainty.CERTAIN,

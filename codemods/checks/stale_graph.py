@@ -9,6 +9,7 @@ from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, LoopPoint, Node, StoreEvent, Tape, crossing
 from autofix.codemods.checks import chains, separate_losses, targets
 from autofix.codemods.checks.story import (
+    carried_within,
     carriers,
     distinct,
     enters,
@@ -64,6 +65,7 @@ def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGr
         failed=stale.failed.site.span,
         loop=point.statement.span if point else None,
         inside=inside,
+        carried_within=carried_within(kept, point),
         sources=carriers(_sources(behind)),
         computed_by=_computed_by(behind),
         carriers=carriers(stale.provenance),

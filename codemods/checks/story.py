@@ -6,7 +6,16 @@ import ast
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from autofix.codemods.autograd.graph import BackwardCall, Change, Loops, Node, StoreEvent, Tape, crossing
+from autofix.codemods.autograd.graph import (
+    BackwardCall,
+    Change,
+    LoopPoint,
+    Loops,
+    Node,
+    StoreEvent,
+    Tape,
+    crossing,
+)
 from autofix.codemods.facts import Carrier, Form
 from autofix.codemods.source.sources import Site
 
@@ -107,6 +116,14 @@ def _only_names(kept: StoreEvent) -> bool:
     if kept.form is Form.TENSOR or kept.expression is None:
         return False
     return isinstance(kept.expression.node, (ast.Subscript, ast.Attribute))
+
+
+def carried_within(kept: StoreEvent | None, point: LoopPoint | None) -> bool:
+    """Whether a value was kept by a loop inside the one that it crosses."""
+    if kept is None or point is None:
+        return False
+    around = [there.instance for there in kept.loops]
+    return point.instance in around[:-1]
 
 
 def enters(node: Node | None) -> bool:

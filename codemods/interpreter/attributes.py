@@ -446,6 +446,8 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
     field = operation(made.operation).saved_field(name) if made is not None else None
     if field is not None:
         return interp.item(value, field, node)
+    if name in _ONLY_TENSORS and made is not None and len(operation(made.operation).fields) > 1:
+        interp.crash(f"a tuple has no attribute {name!r}", "AttributeError")
     if name in ("grad", "_grad"):
         if value.cell.leaf is not None:
             value.cell.leaf.asked = True
@@ -659,6 +661,8 @@ def set_attribute(
 ) -> None:
     """``receiver.name = value``."""
     receiver = plain(interp, receiver)
+    if isinstance(receiver, Sequence) and name in receiver.fields:
+        interp.crash(f"{name!r} is a read-only attribute of a named tuple", "AttributeError")
     if isinstance(receiver, Instance) and _set_by_the_class(interp, receiver, name, value, target):
         return
     set_plainly(interp, receiver, name, value, target, expression)

@@ -123,11 +123,17 @@ def keeps(name: str) -> bool:
     return catalogue.picks(name) and catalogue.kind(name) != catalogue.CAST
 
 
+_SHORTER = frozenset("bool uint8 int8 int16 int32 short int byte char".split())
+"""Types of whole numbers, and casts to them, that the places of elements do not have."""
+
+
 def may_copy(tensor: TensorRef, name: str, args: list[Value]) -> bool:
-    """Whether a cast of *tensor*, of whole numbers, copies it, or may do so: to floats, or to a type not known."""
+    """Whether a cast of *tensor*, of whole numbers, copies it, or may do so: to a type that these may not have."""
     if not tensor.cell.whole:
         return False
     if name in _FLOATING_TYPES or any(_type_named(one, _FLOATING_TYPES) for one in args):
+        return True
+    if name in _SHORTER or any(_type_named(one, _SHORTER) for one in args):
         return True
     return any(_is_unknown_type(one) or (isinstance(one, TensorRef) and not one.cell.whole) for one in args)
 

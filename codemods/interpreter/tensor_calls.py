@@ -398,6 +398,8 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         picked = interp.operation(name, values, node)
         picked.cell.extent = extents.of_operation(name, values, keywords, None)
         places = cuts.whole_numbers(interp, values, node)
+        if picked.cell.node is not None and not interp.packing:  # the gradient goes back to where it says
+            picked.cell.node.saved = (*picked.cell.node.saved, places.cell.storage.as_saved())
         return Sequence("tuple", [Binding(picked), Binding(places)], fields=("values", "indices"))
     if name == "pad_packed_sequence":
         padded = interp.operation(name, values, node)

@@ -135,6 +135,9 @@ class OutOfPlace(Codemod):
                 yield from (replace(candidate, keeps=Keeps.APART) for candidate in anew)
             return
         yield from as_a_new_tensor(fact.changed, tree)
+        if fact.shared_input and _is_an_input(_root_of(call or node, tree), tree):
+            for anew in (as_a_new_tensor(fact.changed, tree), _into_a_clone(fact.changed, tree)):
+                yield from (replace(candidate, keeps=Keeps.INPUTS) for candidate in anew)
         yield from _whole_assigned(call, tree)
         yield from _cloned_when_kept(fact, tree)
         yield from _cloned_when_read(fact, call or node, tree)
@@ -146,6 +149,16 @@ class OutOfPlace(Codemod):
             if isinstance(operand, cst.Name) and operand.value != "self" and not tree.is_imported(operand):
                 yield _with_clones([operand], operand.value, tree)
         yield from _cloned_when_made(fact, tree)
+
+
+def _is_an_input(root: cst.CSTNode | None, tree: Tree) -> bool:
+    """Whether a name is that of a tensor that a model's ``forward`` is given, which others may be given as it is."""
+    root = root.value if isinstance(root, cst.Subscript) else root
+    function = tree.function_of(root) if isinstance(root, cst.Name) else None
+    if not isinstance(function, cst.FunctionDef) or function.name.value != "forward" or not isinstance(root, cst.Name):
+        return False
+    given = (one.name.value for one in (*function.params.params[1:], *function.params.kwonly_params))
+    return root.value in given
 
 
 def _rows_of_a_clone(changed: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:

@@ -13,6 +13,7 @@ from autofix.codemods.rewriting.edit import Edit, small_statement
 from autofix.codemods.rewriting.nodes import Statement, calls_in, method_call, only_part, pairs_of, without_index
 from autofix.codemods.rewriting.stores import ADDING, EMPTY, emptied_by, only_value, store_of
 from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules import uncalled_resets
 from autofix.codemods.rules.base import Candidate, Codemod
 
 
@@ -29,11 +30,12 @@ class ResetItself(Codemod):
         ``cell.hidden = None`` gives the cell an attribute that nobody reads, beside its ``state``; ``self.pending =
         []`` drops another name of the list, and leaves it to the hooks that were given it. The list in the store keeps
         the graphs of all iterations so far, and the next loss is computed from them, too. ``state.zero_()`` puts zeros
-        into a state that keeps its graph.
+        into a state that keeps its graph. Or the reset, ``def reset(self): self.state = None``, is never called.
 
     Fix:
         The list itself is emptied: ``outs.clear()``, ``self.log.clear()``, ``block.ffn.terms = []``; the cell's state
-        is forgotten: ``cell.state = None``. A state that is filled in place is cut first: ``state.detach_()``.
+        is forgotten: ``cell.state = None``. A state that is filled in place is cut first: ``state.detach_()``. A
+        reset that nothing calls is called at the start of each iteration: ``net.reset()``.
 
     When it is not what you want:
         Where somebody else holds the lists and is to keep what is in them, put new ones into the store:
@@ -52,6 +54,7 @@ class ResetItself(Codemod):
         assert isinstance(fact, (StaleGraph, Overwritten))
         if fact.kept is None:
             return
+        yield from uncalled_resets.candidates(fact, tree)
         yield from _of_another_name(tree.statement(fact.kept), tree)
         if not fact.inside:
             return
