@@ -41,7 +41,7 @@ class Lenient(CallMode):
         try:
             return func(*args, **kwargs)
         except IndexError:
-            if func is torch.Tensor.__getitem__ and args[0].dim() == 0 and args[1] == 0:
+            if func is torch.Tensor.__getitem__ and args[0].dim() == 0 and isinstance(args[1], int) and args[1] == 0:
                 return args[0]
             raise
         except RuntimeError as error:
