@@ -20,9 +20,12 @@ from autofix.codemods.interpreter import (
 from autofix.codemods.interpreter.generators import Exhausted, Generator
 from autofix.codemods.interpreter.values import (
     Binding,
+    Bound,
     Class,
+    Function,
     Instance,
     Mapping,
+    Partial,
     Sequence,
     Symbol,
     TensorImpl,
@@ -39,6 +42,9 @@ RANGE = 3
 
 ITEMS = 8
 """A container of at most so many known items is run in full."""
+
+TAKEN_TOGETHER = 4
+"""A tuple of a name, a module and the like has at most so many items."""
 
 PARTS = 64
 """Limit for a model's modules or parameters: code that freezes or resets them must reach them all."""
@@ -181,10 +187,21 @@ def _next_of(interp: Interpreter, following: Value, node: ast.expr) -> Value:
 
 
 def is_part(value: Value) -> bool:
-    """Whether a value is a module, a parameter, or such a one with its name."""
-    if isinstance(value, Sequence) and value.kind == "tuple" and len(value.items) == 2:
-        value = value.items[1].value
-    return isinstance(value, (Instance, TorchModule)) or (isinstance(value, TensorRef) and value.cell.leaf is not None)
+    """Whether a value is a module or a parameter, a tuple with one, or a function that is bound or refers to one."""
+    match value:
+        case Instance() | TorchModule():
+            return True
+        case TensorRef():
+            return value.cell.leaf is not None
+        case Sequence(kind="tuple"):
+            return any(is_part(slot.value) for slot in value.items[:TAKEN_TOGETHER])
+        case Bound():
+            return is_part(value.receiver)
+        case Partial():
+            return any(map(is_part, value.args))
+        case Function():
+            return any(map(is_part, value.defaults))
+    return False
 
 
 def hand_out(interp: Interpreter, element: Value, instance: int) -> None:

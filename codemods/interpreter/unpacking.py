@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import class_lookup, elements, streams
-from autofix.codemods.interpreter.generators import Generator, drained
+from autofix.codemods.interpreter.generators import DRAINED, Generator, drained
 from autofix.codemods.interpreter.values import Binding, Instance, Sequence, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def copy_of(interp: Interpreter, value: Value, kind: str, node: ast.expr) -> Seq
         given, more = drained(value)
         return Sequence(kind, [Binding(interp.read(slot), None) for slot in given], more=more)
     items = streams.stream(interp, value, node)
-    count = items.count if items.count is not None else 2
+    count = items.count if items.count is not None else DRAINED if items.lazy else 2
     if isinstance(value, Sequence):
         slots = [Binding(interp.read(slot, value), None) for slot in value.items]
     else:
-        slots = [Binding(one) for one in streams.first_of(items, min(count, items.whole))]
+        slots = [Binding(one) for one in streams.first_of(items, count if items.lazy else min(count, items.whole))]
     return Sequence(kind, slots, more=items.count is None or count > items.whole)

@@ -153,7 +153,9 @@ def _map(interp: Interpreter, call: Call, function: Value, /, *iterables: Value)
         return interp.call(function, [part.at(position, exact) for part in inner], {}, call.node)
 
     limits = [part.limit for part in inner if part.limit is not None]
-    return LazyStream(Stream(min(counts) if counts else None, at, limit=min(limits) if limits else None))
+    lazy, whole = any(part.lazy for part in inner), max(part.whole for part in inner)
+    limit = min(limits) if limits else None
+    return LazyStream(Stream(min(counts) if counts else None, at, whole, limit, lazy))
 
 
 @model("builtins.filter")
