@@ -323,3 +323,60 @@ BROKEN = {
 def test_a_mistake_is_still_found_with(name: str) -> None:
     found = analyze(Program.of(HEADER + textwrap.dedent(BROKEN[name]), "x.py", {})).facts
     assert found and {one.code for one in found} >= {"AF100", "AF200"}
+
+
+MANY = """\
+import functools, weakref
+import torch
+from torch import nn
+KEPT = weakref.WeakKeyDictionary()
+class Node(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.v = 0.0
+    def forward(self, x):
+        self.v = self.v + x
+        return self.v.tanh()
+    def reset(self):
+        self.v = 0.0
+def nodes(net):
+    return [m for m in net.modules() if isinstance(m, Node)]
+def remembered(net):
+    if net not in KEPT:
+        KEPT[net] = tuple(weakref.ref(m) for m in nodes(net))
+    found = []
+    for reference in KEPT[net]:
+        module = reference()
+        if module is None:
+            return nodes(net)
+        found.append(module)
+    return tuple(found)
+net = nn.Sequential(nn.Linear(3, 4), NODES)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(10, 4, 3):
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    RESET
+""".replace("NODES", ", ".join(["Node()"] * 12))
+
+
+@pytest.mark.parametrize(
+    "reset",
+    [
+        "for module in remembered(net): module.reset()",
+        "for reset in [m.reset for m in nodes(net)]: reset()",
+        "for reset in [lambda m=m: m.reset() for m in nodes(net)]: reset()",
+        "for reset in [functools.partial(Node.reset, m) for m in nodes(net)]: reset()",
+        "list(map(lambda m: m.reset(), (m for m in nodes(net))))",
+        "for name, module, depth in [(n, m, 0) for n, m in net.named_modules() if isinstance(m, Node)]: module.reset()",
+    ],
+)
+def test_all_modules_of_a_deep_network_are_reset(reset: str) -> None:
+    assert not analyze(Program.of(MANY.replace("RESET", reset), "x.py", {})).facts
+
+
+def test_a_part_of_the_modules_is_not_enough() -> None:
+    facts = analyze(Program.of(MANY.replace("RESET", "for m in nodes(net)[:2]: m.reset()"), "x.py", {})).facts
+    assert {one.code for one in facts} == {"AF100"}

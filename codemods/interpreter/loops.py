@@ -251,7 +251,8 @@ def _numbers(
     if planned < turn + 2 and turn and plan.affords(turn + 2):  # until the first item comes again
         planned = turn + 2
     known = items.count or items.limit or 0
-    if known > planned and interp.source.remembered(node, takes_out) and plan.affords(known, streams.PARTS):
+    in_full = plan.over_parts or interp.source.remembered(node, takes_out)
+    if known > planned and in_full and plan.affords(known, streams.PARTS):
         yield from range(1, known)
         return
     most = items.limit or items.count or planned + 2
