@@ -278,7 +278,7 @@ class Probe:
             line=moment.line,
             walked=len(walked.nodes),
             past=count_past(walked.nodes, self._steps),
-            own=count_own(walked.nodes, self._steps, since),
+            own=count_own(walked.nodes, self._steps, since) if self._is_compared_first() else 0,
             over={one.index: number for leaf, number in over.items() if (one := self._track(leaf)) is not None},
             repeats=again,
             again=sends_again(places),
@@ -293,6 +293,10 @@ class Probe:
             frozen=frozenset(m.index for m in members if m.tensor is not None and not m.tensor.requires_grad),
             values=self._values(members),
         )
+
+    def _is_compared_first(self) -> bool:
+        """Whether the pass is one of the first step, or is the first pass, from which gradients are compared."""
+        return self._job.bounds.compare_from in (self._steps, self._passes - 1)
 
     def _after_pass(
         self,

@@ -78,7 +78,8 @@ class Pass(Compared):
     past: int = 0
     """Walked nodes that an earlier pass had freed, or had visited before an earlier optimizer step."""
     own: int = 0
-    """Walked nodes of the present iteration from which it comes to leaves without nodes of earlier iterations."""
+    """Walked nodes of the present iteration from which it comes to leaves without nodes of earlier iterations; counted
+    at the first step, or the first pass, that is compared."""
     over: Mapping[int, int] = field(default_factory=dict)
     """Parameters behind nodes that earlier passes had visited, and the first of these passes."""
     repeats: bool = False

@@ -24,7 +24,7 @@ from autofix.proof.points.agreement import (
 )
 from autofix.proof.points.base import Point, Verdict, not_deterministic, nothing_alike, unproved
 from autofix.proof.points.executed import unshown
-from autofix.proof.points.failure import clean_after, fails_before, what_remains
+from autofix.proof.points.failure import UNREDUCED, clean_after, fails_before, what_remains
 from autofix.proof.points.gradient import Kind, gradient, of_present_values
 from autofix.proof.points.held import held, points_between
 from autofix.proof.points.held import points as points_of_held
@@ -69,7 +69,6 @@ __all__ = [
 
 HELD, IDLE = "memory grows", "trains nothing"
 """The error to expect of a script that raises none, and keeps graphs for nothing."""
-UNREDUCED = "grad can be implicitly created only for scalar outputs"
 DRAWN = "the patched script draws random numbers that the original does not: its formula cannot be compared"
 LEAST_PATIENCE, PATIENCE = 30.0, 10.0
 """Seconds that a run without updates may take, and the multiple of the original's time that is added to them."""

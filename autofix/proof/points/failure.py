@@ -40,6 +40,7 @@ def fails_before(before: RunRecord, expected_error: str) -> Point:
     return point(1, Verdict.PASSED, f"{where}{short(str(error))}", **figures)
 
 
+UNREDUCED = "grad can be implicitly created only for scalar outputs"
 TAPE = (
     "backward through the graph a second time",
     "modified by an inplace operation",
@@ -47,7 +48,7 @@ TAPE = (
     "leaf Variable that requires grad",
     "is a view and is being modified inplace",
     "Can't detach views in-place",
-    "grad can be implicitly created only for scalar outputs",
+    UNREDUCED,
     "on Tensor that requires grad",
     "Only Tensors created explicitly by the user",
     "Cowardly refusing to serialize non-leaf tensor",
