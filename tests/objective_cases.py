@@ -251,7 +251,7 @@ CASES = (
         OLD_POLICY,
         (
             Patch("detached", True, (OLD,), (5, "truncated")),
-            Patch("the distance detached, too", False, (OLD, (".mean() + new", ".mean().detach() + new")), (5, "changed")),
+            Patch("the distance detached, too", False, (OLD, (".mean() + new", ".mean().detach() + new")), (5, "dropped")),
             Patch("the new policy detached there", False, (OLD, ("(new - old)", "(new.detach() - old)"))),
         ),
     ),
