@@ -111,7 +111,6 @@ APART_STEPS = (
     .replace("    optimizer.zero_grad()\n", "    optimizer.zero_grad()\n    other.zero_grad()\n")
     .replace("    optimizer.step()\n", "    optimizer.step()\n    other.step()\n")
 )
-UNSHOWN = "not first.weight, first.bias"
 
 ADVERSARIAL = """\
 import torch
@@ -428,12 +427,12 @@ for t in range(12):
         "a loss without a graph",
         NO_GRAPH,
         (
-            Patch("with its graph", True, (WITH_GRAPH,), (4, "4 parameters of 4 train")),
-            Patch("of another target", False, (WITH_GRAPH, ("- y)", "- y.roll(1, 0))")), (5, "another formula")),
-            Patch("by another formula", False, (WITH_GRAPH, (".pow(2)", ".abs()")), (5, "another formula")),
+            Patch("with its graph", True, (WITH_GRAPH,), (5, "exact for 4 parameters")),
+            Patch("of another target", False, (WITH_GRAPH, ("- y)", "- y.roll(1, 0))")), (5, "changed")),
+            Patch("by another formula", False, (WITH_GRAPH, (".pow(2)", ".abs()")), (5, "changed")),
             Patch("a hundredth of the learning rate", False, (WITH_GRAPH, ("lr=0.1", "lr=0.001")), (4, "lr is 0.001 instead of 0.1")),
             Patch("with momentum", False, (WITH_GRAPH, ("lr=0.1", "lr=0.1, momentum=0.9")), (4, "momentum is 0.9 instead of 0")),
-            Patch("for one layer", False, (WITH_GRAPH, ("torch.tanh(first(x))", "torch.tanh(first(x)).detach()")), (4, UNSHOWN)),
+            Patch("for one layer", False, (WITH_GRAPH, ("torch.tanh(first(x))", "torch.tanh(first(x)).detach()")), (4, "first.weight, first.bias: gets no gradient")),
             Patch("a leaf in its place", False, (WITH_GRAPH, ("optimizer.zero_grad()", "loss = loss.detach().requires_grad_()\n    optimizer.zero_grad()"))),
             Patch("gradients negated", False, (WITH_GRAPH, after_backward("    for p in first.parameters():\n        p.grad *= -1\n"))),
             Patch("gradients clipped", False, (WITH_GRAPH, after_backward("    nn.utils.clip_grad_norm_(first.parameters(), 1e-3)\n"))),
@@ -443,8 +442,8 @@ for t in range(12):
         "a loss without a graph, and two optimizers",
         APART_STEPS,
         (
-            Patch("with its graph", True, (WITH_GRAPH,), (4, "4 parameters of 4 train")),
-            Patch("for one of them", False, (WITH_GRAPH, ("torch.tanh(first(x))", "torch.tanh(first(x)).detach()")), (4, UNSHOWN)),
+            Patch("with its graph", True, (WITH_GRAPH,), (5, "exact for 4 parameters")),
+            Patch("for one of them", False, (WITH_GRAPH, ("torch.tanh(first(x))", "torch.tanh(first(x)).detach()")), (4, "first.weight, first.bias: gets no gradient")),
             Patch("with other betas", False, (WITH_GRAPH, ("Adam(second.parameters())", "Adam(second.parameters(), eps=1e-3)")), (4, "eps is 0.001")),
         ),
     ),

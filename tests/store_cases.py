@@ -278,13 +278,13 @@ CASES = (
         ASCENT,
         (
             Patch("the loss is computed anew", True, ((SECOND, SECOND.replace("    loss.backward()\n", LOSS + "    loss.backward()\n")),)),
-            Patch("they are not moved any more", False, (("            p.add_(move)\n", "            p = p.add(move)\n"), (SECOND, SECOND.replace("            p.sub_(move)\n", "            p = p.sub(move)\n")), ("    loss.backward()\n    with torch.no_grad():\n        moves", "    loss.backward(retain_graph=True)\n    with torch.no_grad():\n        moves")), (4, "is not changed any more by what changes it beside its optimizer")),
+            Patch("they are not moved any more", False, (("            p.add_(move)\n", "            p = p.add(move)\n"), (SECOND, SECOND.replace("            p.sub_(move)\n", "            p = p.sub(move)\n")), ("    loss.backward()\n    with torch.no_grad():\n        moves", "    loss.backward(retain_graph=True)\n    with torch.no_grad():\n        moves")), (4, "is no longer changed outside of its optimizer")),
         ),
     ),
     Case(
         "weights that are moved, and moved back by a method of their own",
         ASCENT,
-        (Patch("they are only moved back", False, (("            p.add_(move)\n", "            p = p.add(move)\n"), ("    loss.backward()\n    with torch.no_grad():\n        moves", "    loss.backward(retain_graph=True)\n    with torch.no_grad():\n        moves")), (4, "is not changed any more by what changes it beside its optimizer")),),
+        (Patch("they are only moved back", False, (("            p.add_(move)\n", "            p = p.add(move)\n"), ("    loss.backward()\n    with torch.no_grad():\n        moves", "    loss.backward(retain_graph=True)\n    with torch.no_grad():\n        moves")), (4, "is no longer changed outside of its optimizer")),),
     ),
     Case(
         "weights that are normalised before every use",

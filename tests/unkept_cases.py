@@ -137,6 +137,91 @@ def case(name: str, script: str, *repair: tuple[str, str]) -> Case:
     )
 
 
+GOALS = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+body = nn.Linear(3, 4)
+head = nn.Linear(4, 2)
+optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+for _ in range(8):
+    x, goal = torch.randn(5, 3), torch.randn(5, 2)
+    optimizer.zero_grad()
+"""
+TERMS = (
+    GOALS
+    + """\
+    hidden = body(x).tanh()
+    error = (head(hidden) - goal).pow(2).mean()
+    size = hidden.pow(2).mean()
+    loss = error.detach() + 0.1 * size.detach()
+    loss.backward()
+    optimizer.step()
+"""
+)
+TERM = "error.detach() + 0.1 * size.detach()"
+UNRECORDED = (
+    GOALS
+    + """\
+    with torch.no_grad():
+        hidden = body(x).tanh()
+        out = head(hidden)
+    loss = (out - goal).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+)
+WITHIN = """\
+    with torch.no_grad():
+        hidden = body(x).tanh()
+        out = head(hidden)
+"""
+WITHOUT = """\
+    hidden = body(x).tanh()
+    out = head(hidden)
+"""
+COLLECTED = (
+    GOALS
+    + """\
+    losses = []
+    for row, wanted in zip(x, goal):
+        losses.append((head(body(row).tanh()) - wanted).pow(2).mean().item())
+    loss = torch.tensor(losses).mean()
+    loss.backward()
+    optimizer.step()
+"""
+)
+STACKED = ((".mean().item())", ".mean())"), ("torch.tensor(losses)", "torch.stack(losses)"))
+FIRST_ALONE = "torch.stack([losses[0], *(one.detach() for one in losses[1:])])"
+DECORATED = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 4)
+        self.head = nn.Linear(4, 2)
+
+    @torch.no_grad()
+    def forward(self, x):
+        return self.head(self.body(x).tanh())
+
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(8):
+    optimizer.zero_grad()
+    loss = net(torch.randn(5, 3)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+UNDECORATED = ("    @torch.no_grad()\n", "")
+
 CASES = (
     case("an optimizer of a result", COMPUTED, LEAF),
     case("data of inference mode", INFERENCE, NO_GRAD),
@@ -164,6 +249,42 @@ CASES = (
             Patch("ones", True, (ONES,), (5, "exact")),
             Patch("the mean, gradients added up", False, (MEAN, ZEROED), (5, "changed")),
             Patch("the sum, at half the rate", False, (SUM, ("lr=0.1", "lr=0.05")), (4, "")),
+        ),
+    ),
+    Case(
+        "terms without graphs",
+        TERMS,
+        (
+            Patch("both terms", True, ((TERM, "error + 0.1 * size"),), (5, "exact")),
+            Patch("one of two terms", False, ((TERM, "error + 0.1 * size.detach()"),)),
+            Patch("one term by its value", False, ((TERM, "error + 0.1 * size.item()"),)),
+            Patch("gradients added up", False, ((TERM, "error + 0.1 * size"), ZEROED), (5, "changed")),
+            Patch("the loss doubled", False, ((TERM, "2 * (error + 0.1 * size)"),), (5, "scaled")),
+        ),
+    ),
+    Case(
+        "networks that are called without grad",
+        UNRECORDED,
+        (
+            Patch("both with grad", True, ((WITHIN, WITHOUT),), (5, "exact")),
+            Patch("the head alone", False, (("        out = head", "    out = head"),), (5, "lost")),
+            Patch("gradients added up", False, ((WITHIN, WITHOUT), ZEROED), (5, "changed")),
+        ),
+    ),
+    Case(
+        "losses collected as numbers",
+        COLLECTED,
+        (
+            Patch("a stack", True, STACKED, (5, "exact")),
+            Patch("the first alone", False, (STACKED[0], ("torch.tensor(losses)", FIRST_ALONE)), (5, "changed")),
+        ),
+    ),
+    Case(
+        "a forward pass that is decorated",
+        DECORATED,
+        (
+            Patch("without the decorator", True, (UNDECORATED,), (5, "exact")),
+            Patch("gradients added up", False, (UNDECORATED, ZEROED), (5, "changed")),
         ),
     ),
 )

@@ -30,6 +30,8 @@ class Bounds:
     """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
     reduction: str = ""
     """Reduction by which, in a reference run, a pass begins at a loss of several elements: ``mean`` or ``sum``."""
+    attached: bool = False
+    """Whether, in a reference run, no graph is cut in the statements that a patch by hand rewrites: ``attached.py``."""
     healthy: float | None = None
     """The seconds after which a run that has made its steps without a failure is healthy, and stopped."""
     throughout: bool = False
@@ -52,6 +54,8 @@ class Watched:
     """First line, last line, first column, last column, in UTF-8 bytes: statements, and parts that they may skip."""
     loops: tuple[tuple[int, int], ...] = ()
     """First and last line of the loops whose end is to be seen, because the patch changes their iterables."""
+    rewritten: tuple[tuple[int, int], ...] = ()
+    """First and last line of what the patch rewrites: statements, decorators, contexts that it takes some out of."""
 
 
 @dataclass(frozen=True)

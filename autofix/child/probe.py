@@ -31,6 +31,7 @@ from torch.optim.optimizer import (
 )
 
 from . import device
+from .attached import keep_attached
 from .beside import Beside
 from .called import Called
 from .events import Events
@@ -152,6 +153,8 @@ class Probe:
             SameCalls(self._job.seed).install()
         if self._reference is not None:
             self._reference.install()
+        if self._job.bounds.attached:
+            keep_attached(self._job.root, self._job.watched)
         if self._job.streams:
             Streams(self._job.seed).install()
         if self._job.bounds.between:

@@ -34,6 +34,8 @@ class Statement(NamedTuple):
     depth: int
     block: str
     node: ast.AST
+    contexts: tuple[ast.With, ...] = ()
+    """The ``with`` statements around it in its function."""
 
     @property
     def key(self) -> tuple[str, int, str]:
@@ -57,7 +59,7 @@ def watched(original: Script, patched: Script) -> tuple[Script, Script]:
 
 
 def _some(found: list[Watched]) -> tuple[Watched, ...]:
-    return tuple(one for one in found if one.spans or one.loops)
+    return tuple(one for one in found if one.spans or one.loops or one.rewritten)
 
 
 def _text(script: Script, name: str) -> str | None:
@@ -78,28 +80,53 @@ def changes(before: str, after: str) -> tuple[Watched, Watched]:
         old, new = list(statements(ast.parse(before))), list(statements(ast.parse(after)))
     except (SyntaxError, ValueError, RecursionError):
         return Watched(""), Watched("")
-    taken, put = list[Statement](), list[Statement]()
+    taken, put, left = list[Statement](), list[Statement](), list[ast.With]()
     matcher = SequenceMatcher(None, [one.key for one in old], [one.key for one in new], autojunk=False)
     for kind, first, last, begin, end in matcher.get_opcodes():
         if kind != "equal":
             taken += old[first:last]
             put += new[begin:end]
+            left += _left(old[first:last], new[begin:end])
     gone = {_goes_over(one.node) for one in taken if isinstance(one.node, LOOPS)}
     loops = [node for one in put if isinstance(node := one.node, LOOPS) and _goes_over(node) not in gone]
     return (
-        Watched("", tuple(_spans(taken))),
+        Watched("", tuple(_spans(taken)), rewritten=tuple(_rewritten(taken, put, left))),
         Watched("", tuple(_spans(put)), tuple((one.lineno, one.end_lineno or one.lineno) for one in loops)),
     )
 
 
-def statements(tree: ast.AST, depth: int = 0, block: str = "") -> Iterator[Statement]:
-    """All statements below *tree*, in order."""
+def statements(tree: ast.AST, depth: int = 0, contexts: tuple[ast.With, ...] = ()) -> Iterator[Statement]:
+    """All statements below *tree*, which is *depth* blocks deep and within *contexts*, in order."""
+    if isinstance(tree, ast.With):
+        contexts = (*contexts, tree)
+    elif isinstance(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        contexts = ()
     for name in BLOCKS:
         for node in getattr(tree, name, None) or ():
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                 continue  # a docstring
-            yield Statement(_header(node), depth, name, node)
-            yield from statements(node, depth + 1, name)
+            yield Statement(_header(node), depth, name, node, contexts)
+            yield from statements(node, depth + 1, contexts)
+
+
+def _left(taken: list[Statement], put: list[Statement]) -> list[ast.With]:
+    """The contexts of *taken* that some statement is not in which is *put* in their place."""
+    kept = [{_header(one) for one in statement.contexts} for statement in put]
+    return [one for old in taken for one in old.contexts if not all(_header(one) in texts for texts in kept)]
+
+
+def _rewritten(taken: list[Statement], put: list[Statement], left: list[ast.With]) -> Iterator[tuple[int, int]]:
+    """First and last line of all that a patch rewrites of *taken*; of a statement with a body, of its header."""
+    moved = {one.text for one in put}
+    for node in [*(one.node for one in taken if one.text not in moved), *left]:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            own: list[ast.AST] = [*node.decorator_list]
+        elif any(hasattr(node, name) for name in BLOCKS):
+            own = [one for one in ast.iter_child_nodes(node) if isinstance(one, (ast.expr, ast.withitem))]
+            own = [one.context_expr if isinstance(one, ast.withitem) else one for one in own]
+        else:
+            own = [node]
+        yield from ((one.lineno, one.end_lineno or one.lineno) for one in own if isinstance(one, (ast.stmt, ast.expr)))
 
 
 def _header(node: ast.AST) -> str:

@@ -40,11 +40,12 @@ def fails_before(before: RunRecord, expected_error: str) -> Point:
     return point(1, Verdict.PASSED, f"{where}{short(str(error))}", **figures)
 
 
+GRAPHLESS = "does not require grad and does not have a grad_fn"
 UNREDUCED = "grad can be implicitly created only for scalar outputs"
 TAPE = (
     "backward through the graph a second time",
     "modified by an inplace operation",
-    "does not require grad and does not have a grad_fn",
+    GRAPHLESS,
     "leaf Variable that requires grad",
     "is a view and is being modified inplace",
     "Can't detach views in-place",
