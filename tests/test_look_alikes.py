@@ -1570,6 +1570,20 @@ RIGHT = {
                     spot.add_(grad)
             opt.zero_grad(); loss.backward(); opt.step()
         """,
+    "the last of a few layers is unlike the others, and the loop reaches it as one of them": """
+        layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(4)])
+        depth, rates = 4, [0.4, 0.3, 0.2, 0.1]
+        opt = torch.optim.SGD(layers.parameters(), lr=0.1)
+        for _ in range(3):
+            left, hidden, loss = list(rates), x, None
+            for k in range(depth):
+                hidden = layers[k](hidden) * left.pop()
+                if k < depth - 1:
+                    hidden = hidden.relu()
+                if k == depth - 1:
+                    loss = hidden.mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
     "layers out of a chain of pairs are all there": """
         import itertools
         def mlp(*sizes):

@@ -44,7 +44,7 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
         interp.unrolling.lengths[instance] = items.count or 0
     elif _runs_once_by_default(interp, iterated):
         interp.log.once.add(interp.site(node).span)
-    numbers = _to_the_end(interp, node, instance, _numbers(interp, node, items, plan))
+    numbers = _to_the_end(interp, node, instance, items.count, _numbers(interp, node, items, plan))
     for number in numbers:
         cut = items.cut and plan.cut
         with interp.iteration(node, instance, number, cut):
@@ -201,19 +201,21 @@ def _yields(node: ast.AST) -> bool:
 
 
 def _to_the_end(
-    interp: Interpreter, node: ast.For | ast.AsyncFor, instance: int, numbers: Iterator[int]
+    interp: Interpreter, node: ast.For | ast.AsyncFor, instance: int, count: int | None, numbers: Iterator[int]
 ) -> Generated[int, None, None]:
-    """*numbers*, and a last iteration where a condition asks for it, or ends the loop: ``if step == steps: break``."""
+    """*numbers*, and a last iteration where a condition asks for it, or ends the loop: ``if step == steps: break``.
+
+    Of a loop that is run through all of its *count* items, the last iteration is one of *numbers*.
+    """
     number = -1
     for number in numbers:
-        yield number
-    if instance in interp.unrolling.asks_for_last:
-        number += 1
-        interp.unrolling.last.add(instance)
-        try:
+        if number + 1 == count:
+            yield from _as_the_last(interp, instance, number)
+        else:
             yield number
-        finally:
-            interp.unrolling.last.discard(instance)
+    if instance in interp.unrolling.asks_for_last and number + 1 != count:
+        number += 1
+        yield from _as_the_last(interp, instance, number)
     end = _own_end(node) if isinstance(node, ast.For) else None
     if end is not None and number > 0:
         interp.unrolling.ending.add(end)
@@ -221,6 +223,15 @@ def _to_the_end(
             yield number + 1
         finally:
             interp.unrolling.ending.discard(end)
+
+
+def _as_the_last(interp: Interpreter, instance: int, number: int) -> Iterator[int]:
+    """*number*, for an iteration that conditions on the last one take for it."""
+    interp.unrolling.last.add(instance)
+    try:
+        yield number
+    finally:
+        interp.unrolling.last.discard(instance)
 
 
 def _own_end(node: ast.For) -> ast.If | None:
