@@ -1421,6 +1421,54 @@ RIGHT = {
         again = copy.deepcopy(kept, {id(out): out})
         opt.zero_grad(); again["out"].mean().backward(); opt.step()
         """,
+    "a split of all rows gives one piece": """
+        rows, total = torch.randn(4, 3), net(x).mean()
+        for part in rows.split(4):
+            loss = net(part).mean() + total
+            opt.zero_grad(); loss.backward(); opt.step()
+        again = net(x).mean()
+        pieces = torch.split(rows, 6, dim=0)
+        for part in pieces:
+            loss = net(part).mean() + again
+            opt.zero_grad(); loss.backward(); opt.step()
+        once = net(x).mean()
+        for part in rows.chunk(chunks=1):
+            loss = net(part).mean() + once
+            opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "an object detaches whatever it is asked for": """
+        class Memory:
+            def __init__(self):
+                self.last = torch.zeros(4, 4)
+            def __getattribute__(self, name):
+                value = object.__getattribute__(self, name)
+                return value.detach() if isinstance(value, torch.Tensor) else value
+        class Record:
+            def __init__(self):
+                self.last = torch.zeros(4, 4)
+            def __getattribute__(self, name):
+                value = super().__getattribute__(name)
+                if torch.is_tensor(value):
+                    return value.detach()
+                return value
+        for kept in (Memory(), Record()):
+            for _ in range(3):
+                out = net(x)
+                loss = (out.mean() - kept.last.mean()) ** 2
+                kept.last = out
+                opt.zero_grad(); loss.backward(); opt.step()
+        """,
+    "a permutation of rows has no graph": """
+        P, L, U = torch.linalg.lu(net.weight)
+        total = (P.exp() * net.weight.sum()).sum()
+        P.mul_(2)
+        total.backward()
+        """,
+    "a sparse tensor becomes a new dense one": """
+        out = torch.sparse.softmax(net(x).to_sparse(), 1).to_dense()
+        out.mul_(2)
+        out.sum().backward()
+        """,
     "one number becomes a list of one": """
         scale = torch.atleast_1d(torch.as_tensor(2.0))
         for _ in range(3):

@@ -74,6 +74,28 @@ def of_rows_created(name: str, args: list[Value], keywords: Mapping[str, Value])
     return _of_sizes(_sizes(args)[1:]) if sized else NOTHING
 
 
+def length_created(name: str, args: list[Value]) -> int | None:
+    """Number of rows of ``torch.randn(4, 3)``; None where it is not written as a number."""
+    sizes = _sizes(args) if name in ("zeros", "ones", "rand", "randn", "empty") else []
+    first = sizes[0] if sizes else None
+    return first if type(first) is int else None
+
+
+def is_in_one_piece(name: str, args: list[Value], keywords: Mapping[str, Value]) -> bool:
+    """Whether ``x.split(4)``, or ``x.chunk(1)``, certainly gives one piece: ``x`` has no more than four rows."""
+    options = ("split_size_or_sections", "split_size") if name == "split" else ("chunks",)
+    if name not in ("split", "chunk") or not args or not isinstance(args[0], TensorRef):
+        return False
+    size = args[1] if len(args) > 1 else next((keywords[one] for one in options if one in keywords), None)
+    if type(size) is not int:
+        return False
+    if name == "chunk" and size == 1:
+        return True
+    length = args[0].cell.length
+    along_rows = keywords.get("dim", args[2] if len(args) > 2 else 0) == 0
+    return along_rows and length is not None and (length == 1 or (name == "split" and size >= length))
+
+
 def _sizes(args: list[Value]) -> list[Value]:
     return [slot.value for slot in args[0].items] if args and isinstance(args[0], Sequence) else args
 

@@ -137,7 +137,7 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
             return _unknown(interp, opaque_results.as_object(interp, value), node)
         case TensorRef():
             begun = value.cell.storage.version
-            count = 1 if _is_of_one(node) else None
+            count = 1 if value.cell.in_one_piece or value.cell.length == 1 or _is_of_one(node) else None
             return Stream(count, lambda at, exact: _row_of(interp, value, at, node, begun, exact=exact))
         case TorchModule():
             parts: list[Value] = [

@@ -27,6 +27,8 @@ def call_super(
         target = ast.Attribute(node, args[0], ast.Store())
         attributes.set_plainly(interp, receiver.instance, args[0], args[1], ast.copy_location(target, node), None)
         return None
+    if name == "__getattribute__" and len(args) == 1 and isinstance(args[0], str):
+        return attributes.get(interp, receiver.instance, args[0], node)
     if name == "__getattr__" and len(args) == 1 and isinstance(args[0], str):
         # Asked for what the object has not: of a module, what is no parameter and no other module.
         errors.happen(interp, "AttributeError")

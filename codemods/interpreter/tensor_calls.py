@@ -415,7 +415,8 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         of_scalars = all(value.cell.scalar for value in tensors)
         scalar = True if of_scalars and row.kind not in _MAY_ADD_DIMENSIONS else None
     view = first if catalogue.is_view(name) and isinstance(first, TensorRef) else None
-    if view is not None and name in layout.MAY_COPY and not view.cell.dense:
+    # Only sparse tensors are asked to become dense, which is a copy.
+    if view is not None and (name == "to_dense" or (name in layout.MAY_COPY and not view.cell.dense)):
         view = None
     if catalogue.is_left_out(row, args, keywords) and isinstance(first, TensorRef):
         return first
@@ -425,6 +426,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
     names = _argument_names(name, args, keywords)
     result = interp.operation(name, values, node, names=names, scalar=scalar, view=view, opaque=not is_operation(name))
     result.cell.extent = extents.of_operation(name, values, keywords, scalar)
+    result.cell.in_one_piece = extents.is_in_one_piece(name, args, keywords)
     if view is not None and view.cell.dense and layout.takes_dense_part(name, args, keywords):
         result.cell.dense = True
     if result.cell.node is not None:

@@ -83,6 +83,10 @@ class TensorImpl:
     """Whether it has several elements."""
     rows: Shape = NOTHING
     """Extent of each of its items along the first dimension, where it was made of sizes that are written as numbers."""
+    in_one_piece: bool = False
+    """Whether it is a tuple of one view, of all rows: what ``x.split(4)`` gives for four rows."""
+    length: int | None = None
+    """Number of its items along the first dimension, where it was made of sizes that are written as numbers."""
     base: TensorImpl | None = None
     place: tuple[object, ...] = ()
     """For a view that an index takes of its base: the index; empty for others."""

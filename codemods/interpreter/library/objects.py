@@ -188,6 +188,11 @@ def _set_plainly(interp: Interpreter, call: Call, owner: Value, name: Value, val
     return None
 
 
+@model("builtins.object.__getattribute__")
+def _get_plainly(interp: Interpreter, call: Call, owner: Value, name: Value, /) -> Value:
+    return attributes.get(interp, owner, name, call.node) if isinstance(name, str) else DECLINED
+
+
 @model("builtins.delattr")
 def _delattr(interp: Interpreter, call: Call, owner: Value, name: Value, /) -> Value:
     if isinstance(owner, Instance) and isinstance(name, str):

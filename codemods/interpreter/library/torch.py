@@ -254,6 +254,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
         made.cell.detachment = cuts.dropped(interp, args[1:2] or [keywords.get("fill_value")], node, "full")
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
     made.cell.rows = extents.of_rows_created(last, args, keywords)
+    made.cell.length = extents.length_created(last, args)
     made.cell.whole, made.cell.single = dtypes.of_created(last, args, keywords), single
     made.cell.constant = dtypes.is_written_out(last, args)
     made.cell.counted = dtypes.dimensions_of_numbers(last, args, keywords)
