@@ -1458,17 +1458,6 @@ RIGHT = {
                 kept.last = out
                 opt.zero_grad(); loss.backward(); opt.step()
         """,
-    "a permutation of rows has no graph": """
-        P, L, U = torch.linalg.lu(net.weight)
-        total = (P.exp() * net.weight.sum()).sum()
-        P.mul_(2)
-        total.backward()
-        """,
-    "a sparse tensor becomes a new dense one": """
-        out = torch.sparse.softmax(net(x).to_sparse(), 1).to_dense()
-        out.mul_(2)
-        out.sum().backward()
-        """,
     "one number becomes a list of one": """
         scale = torch.atleast_1d(torch.as_tensor(2.0))
         for _ in range(3):

@@ -21,9 +21,9 @@ VIEW_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "real", "imag"))
 """Attributes of a tensor that are another view of it."""
 
 
-_OF_WHOLE_NUMBERS = frozenset("exponent pivots info perm inverse_indices counts P rank singular_values".split())
+_OF_WHOLE_NUMBERS = frozenset("exponent pivots info perm inverse_indices counts rank singular_values".split())
 """Names of results that have no graph beside others that have one: whole numbers, ``torch.frexp(x).exponent``,
-permutations, ``torch.linalg.lu(a).P``, and what ``torch.linalg.lstsq`` tells of its matrix."""
+and what ``torch.linalg.lstsq`` tells of its matrix."""
 
 
 class Operation(NamedTuple):

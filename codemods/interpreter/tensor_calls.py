@@ -415,8 +415,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         of_scalars = all(value.cell.scalar for value in tensors)
         scalar = True if of_scalars and row.kind not in _MAY_ADD_DIMENSIONS else None
     view = first if catalogue.is_view(name) and isinstance(first, TensorRef) else None
-    # Only sparse tensors are asked to become dense, which is a copy.
-    if view is not None and (name == "to_dense" or (name in layout.MAY_COPY and not view.cell.dense)):
+    if view is not None and name in layout.MAY_COPY and not view.cell.dense:
         view = None
     if catalogue.is_left_out(row, args, keywords) and isinstance(first, TensorRef):
         return first
