@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from autofix.child.recorded import GRAPHLESS
 from autofix.proof.changed import watched
-from autofix.proof.points.failure import GRAPHLESS
 from autofix.proof.promises import Promises
 from autofix.proof.prove import Limits, Original, Script, prove
 from tests import folk_cases, objective_cases, proof_cases, store_cases, unkept_cases

@@ -11,9 +11,6 @@ statements out of.  There
 
 from __future__ import annotations
 
-import os
-import sys
-import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,7 +18,7 @@ import torch
 
 from .calls import CallMode
 from .job import Watched
-from .stage import is_user_file
+from .stage import user_place
 
 DATA = vars(torch._C.TensorBase)["data"].__get__
 DETACHING = (torch.Tensor.detach, torch.detach, DATA)
@@ -33,17 +30,12 @@ class Rewritten:
 
     def __init__(self, root: str, watched: Iterable[Watched]) -> None:
         self._root = root
-        self._lines = {os.path.join(root, one.file): one.rewritten for one in watched if one.rewritten}
+        self._spans = {one.file: one.rewritten for one in watched}
 
     def runs(self) -> bool:
         """Whether the innermost user frame runs one of them."""
-        frame: types.FrameType | None = sys._getframe(1)
-        while frame is not None and not is_user_file(frame.f_code.co_filename, self._root):
-            frame = frame.f_back
-        if frame is None:
-            return False
-        spans = self._lines.get(frame.f_code.co_filename, ())
-        return any(first <= frame.f_lineno <= last for first, last in spans)
+        file, line = user_place(self._root)
+        return line is not None and any(first <= line <= last for first, last in self._spans.get(file, ()))
 
 
 class Attached(CallMode):

@@ -21,13 +21,12 @@ from .holders import forms_in_frames, holders, tensors_made_by
 from .notes import ACCUMULATE, BY, FREED, KEPT, MADE, Call, Tape, node_of
 from .parameters import parameter_names
 from .picture import Notes, picture
-from .recorded import Fact
+from .recorded import GRAPHLESS, Fact
 from .reference import saved_names
 from .sites import Chain, Sites
 
 STALE = "backward through the graph a second time"
 CHANGED = "modified by an inplace operation"
-CUT = "does not require grad and does not have a grad_fn"
 NOT_SCALAR = "grad can be implicitly created only for scalar outputs"
 ERRORS = {
     "a leaf Variable that requires grad": "leaf changed",
@@ -68,7 +67,7 @@ class Explainer:
             self._tell_stale(roots, failed)
         elif CHANGED in message:
             self._tell_overwritten(message, roots, failed)
-        elif CUT in message:
+        elif GRAPHLESS in message:
             self._tell_cut(failed)
         elif NOT_SCALAR in message:
             made = next((call for root in roots if root is not None and (call := made_by(root)) is not None), None)

@@ -28,7 +28,6 @@ from torch.optim.optimizer import Optimizer
 from .calls import CallMode
 from .parameters import Parameters, has_no_gradient
 
-CUT = "does not require grad and does not have a grad_fn"
 MOVE = 0.01
 """Scale of the moves of a driven parameter, both absolute and relative to the mean size of its elements."""
 DATA = vars(torch._C.TensorBase)["data"]

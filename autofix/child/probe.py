@@ -35,7 +35,7 @@ from .attached import keep_attached
 from .beside import Beside
 from .called import Called
 from .events import Events
-from .frozen import CUT, Frozen, SameCalls, drive, leave_out, stand_in
+from .frozen import Frozen, SameCalls, drive, leave_out, stand_in
 from .graph import (
     FIRST,
     PLACE,
@@ -63,6 +63,7 @@ from .left import Left
 from .modes import Modes
 from .parameters import Parameters, Tracked, digest, gradient_norms, norm, settings_of
 from .recorded import (
+    GRAPHLESS,
     Between,
     Compared,
     End,
@@ -243,7 +244,7 @@ class Probe:
         try:
             return original(*bound.args, **bound.kwargs)
         except RuntimeError as error:
-            if self._frozen is None or CUT not in str(error):
+            if self._frozen is None or GRAPHLESS not in str(error):
                 raise
             self._cut = True
             return stand_in(bound, list(self._optimizers))

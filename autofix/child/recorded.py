@@ -9,6 +9,8 @@ from typing import Any, TypeAlias, get_args
 
 from .wire import decode, encode
 
+GRAPHLESS = "does not require grad and does not have a grad_fn"
+"""Piece of the message of a pass that finds no graph."""
 Sketches = Mapping[int, tuple[float, ...]]
 """Index of a parameter to the sketch of its gradient (see ``child/sketch.py``)."""
 Parts = Mapping[int, tuple[tuple[float, ...], ...]]

@@ -24,6 +24,7 @@ TELL = frozenset("print info debug warning log write set_description set_postfix
 """Functions that tell a user something, and change nothing of a training."""
 NUMBERS = frozenset("item round len float int str format join mean sum max min abs".split())
 """Functions that may be called in the arguments of these."""
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -34,7 +35,7 @@ class Statement(NamedTuple):
     depth: int
     block: str
     node: ast.AST
-    contexts: tuple[ast.With, ...] = ()
+    contexts: tuple[Statement, ...] = ()
     """The ``with`` statements around it in its function."""
 
     @property
@@ -80,7 +81,7 @@ def changes(before: str, after: str) -> tuple[Watched, Watched]:
         old, new = list(statements(ast.parse(before))), list(statements(ast.parse(after)))
     except (SyntaxError, ValueError, RecursionError):
         return Watched(""), Watched("")
-    taken, put, left = list[Statement](), list[Statement](), list[ast.With]()
+    taken, put, left = list[Statement](), list[Statement](), list[Statement]()
     matcher = SequenceMatcher(None, [one.key for one in old], [one.key for one in new], autojunk=False)
     for kind, first, last, begin, end in matcher.get_opcodes():
         if kind != "equal":
@@ -95,37 +96,37 @@ def changes(before: str, after: str) -> tuple[Watched, Watched]:
     )
 
 
-def statements(tree: ast.AST, depth: int = 0, contexts: tuple[ast.With, ...] = ()) -> Iterator[Statement]:
+def statements(tree: ast.AST, depth: int = 0, contexts: tuple[Statement, ...] = ()) -> Iterator[Statement]:
     """All statements below *tree*, which is *depth* blocks deep and within *contexts*, in order."""
-    if isinstance(tree, ast.With):
-        contexts = (*contexts, tree)
-    elif isinstance(tree, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        contexts = ()
     for name in BLOCKS:
         for node in getattr(tree, name, None) or ():
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                 continue  # a docstring
-            yield Statement(_header(node), depth, name, node, contexts)
-            yield from statements(node, depth + 1, contexts)
+            yield (statement := Statement(_header(node), depth, name, node, contexts))
+            within = contexts
+            if isinstance(node, ast.With):
+                within = (*contexts, statement)
+            elif isinstance(node, SCOPES):
+                within = ()
+            yield from statements(node, depth + 1, within)
 
 
-def _left(taken: list[Statement], put: list[Statement]) -> list[ast.With]:
+def _left(taken: list[Statement], put: list[Statement]) -> list[Statement]:
     """The contexts of *taken* that some statement is not in which is *put* in their place."""
-    kept = [{_header(one) for one in statement.contexts} for statement in put]
-    return [one for old in taken for one in old.contexts if not all(_header(one) in texts for texts in kept)]
+    kept = [{one.text for one in statement.contexts} for statement in put]
+    return [one for old in taken for one in old.contexts if not all(one.text in texts for texts in kept)]
 
 
-def _rewritten(taken: list[Statement], put: list[Statement], left: list[ast.With]) -> Iterator[tuple[int, int]]:
+def _rewritten(taken: list[Statement], put: list[Statement], left: list[Statement]) -> Iterator[tuple[int, int]]:
     """First and last line of all that a patch rewrites of *taken*; of a statement with a body, of its header."""
     moved = {one.text for one in put}
-    for node in [*(one.node for one in taken if one.text not in moved), *left]:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            own: list[ast.AST] = [*node.decorator_list]
+    for node in dict.fromkeys(one.node for one in (*(one for one in taken if one.text not in moved), *left)):
+        own: list[ast.AST] = [node]
+        if isinstance(node, SCOPES):
+            own = [*node.decorator_list]
         elif any(hasattr(node, name) for name in BLOCKS):
-            own = [one for one in ast.iter_child_nodes(node) if isinstance(one, (ast.expr, ast.withitem))]
-            own = [one.context_expr if isinstance(one, ast.withitem) else one for one in own]
-        else:
-            own = [node]
+            own = [getattr(one, "context_expr", one) for one in ast.iter_child_nodes(node)]
+            own = [one for one in own if isinstance(one, ast.expr)]
         yield from ((one.lineno, one.end_lineno or one.lineno) for one in own if isinstance(one, (ast.stmt, ast.expr)))
 
 
@@ -163,7 +164,7 @@ def _name(function: ast.expr) -> str:
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
     """The statement itself, or the expressions before its body, with the first of each block that it may skip."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    if isinstance(node, SCOPES):
         return  # their inner statements count
     own: list[ast.AST] = [node]
     if isinstance(node, (ast.If, ast.While)):

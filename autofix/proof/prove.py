@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from autofix.child.job import Bounds
+from autofix.child.recorded import GRAPHLESS
 from autofix.codemods.facts import Certainty
 from autofix.codemods.proof import Keeps
 from autofix.execution.record import Outcome, RunRecord
@@ -24,7 +25,7 @@ from autofix.proof.points.agreement import (
 )
 from autofix.proof.points.base import Point, Verdict, not_deterministic, nothing_alike, unproved
 from autofix.proof.points.executed import unshown
-from autofix.proof.points.failure import GRAPHLESS, UNREDUCED, clean_after, fails_before, what_remains
+from autofix.proof.points.failure import UNREDUCED, clean_after, fails_before, what_remains
 from autofix.proof.points.gradient import Kind, gradient, of_present_values
 from autofix.proof.points.held import held, points_between
 from autofix.proof.points.held import points as points_of_held

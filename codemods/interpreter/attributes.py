@@ -303,25 +303,25 @@ def plain(interp: Interpreter, value: Value) -> Value:
     return value
 
 
-def _kept_or_given(interp: Interpreter, value: Instance, name: str, kept: Value, node: ast.expr) -> Value:
-    """What an attribute that an object has reads as: the class's own ``__getattribute__`` is asked first."""
-    found = class_lookup.find(value, "__getattribute__")
-    if not isinstance(found, Function) or any(frame.function is found for frame in interp.frames):
+def _given(interp: Interpreter, value: Instance, name: str, kept: Value, asked: Value | None, node: ast.expr) -> Value:
+    """What an attribute, *kept* by an object, reads as: its class's ``__getattribute__``, the *asked*, is asked."""
+    if not isinstance(asked, Function) or any(frame.function is asked for frame in interp.frames):
         return kept
     with errors.by_itself(interp):
-        given = interp.call(Bound(found, value), [name], {}, node)
+        given = interp.call(Bound(asked, value), [name], {}, node)
     raised, interp.exceptions.raised = interp.exceptions.raised, False
     return interp.fresh_symbol("attr", name) if raised else given
 
 
 def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr) -> Value:
+    asked = class_lookup.find(value, "__getattribute__")
     slot = value.names.get(name)
     if slot is not None and not _is_described(value, name):
-        return _kept_or_given(interp, value, name, interp.read(slot, value), node)
+        return _given(interp, value, name, interp.read(slot, value), asked, node)
     computed = parametrized.get(interp, value, name, node)
     if computed is not None:
         return computed
-    if class_lookup.find(value, "__getattribute__") is not None:
+    if asked is not None:
         return interp.fresh_symbol("attr", name)
     found = class_lookup.find(value, name)
     if isinstance(found, Instance):

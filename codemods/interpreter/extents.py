@@ -20,6 +20,8 @@ _PER_ROW = frozenset(
     PairwiseDistance cosine_similarity pairwise_distance""".split()
 )
 _OF_ROWS = ("CosineSimilarity", "PairwiseDistance", "cosine_similarity", "pairwise_distance")
+_BY_SIZES = frozenset("zeros ones rand randn empty".split())
+"""Functions that make a tensor of the sizes that they are given."""
 _JOINING = frozenset("stack cat concat concatenate hstack vstack".split())
 _ROW_BY_ROW = frozenset(("Linear", "Conv1d", "Conv2d", "Conv3d", "Bilinear"))
 
@@ -63,20 +65,20 @@ def of_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> S
         return _of_sizes(args[:1]) if len(args) == 1 else NOTHING
     if name == "randint":
         args = args[-1:]
-    elif name not in ("zeros", "ones", "rand", "randn", "empty"):
+    elif name not in _BY_SIZES:
         return NOTHING
     return _of_sizes(_sizes(args))
 
 
 def of_rows_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Shape:
     """Extent of each of the rows of ``torch.randn(100, 8, 4)``: of the first dimension it does not matter how long."""
-    sized = name in ("zeros", "ones", "rand", "randn", "empty") and not is_mask(keywords.get("dtype"))
+    sized = name in _BY_SIZES and not is_mask(keywords.get("dtype"))
     return _of_sizes(_sizes(args)[1:]) if sized else NOTHING
 
 
 def length_created(name: str, args: list[Value]) -> int | None:
     """Number of rows of ``torch.randn(4, 3)``; None where it is not written as a number."""
-    sizes = _sizes(args) if name in ("zeros", "ones", "rand", "randn", "empty") else []
+    sizes = _sizes(args) if name in _BY_SIZES else []
     first = sizes[0] if sizes else None
     return first if type(first) is int else None
 

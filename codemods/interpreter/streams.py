@@ -168,8 +168,6 @@ def _is_of_one(written: ast.expr) -> bool:
             return True
         case ast.Call(ast.Attribute(attr="unsqueeze"), [ast.Constant(0)]):
             return True
-        case ast.Call(ast.Attribute(attr="chunk"), [ast.Constant(1)]):
-            return True
         case ast.Call(ast.Attribute(whole, "split"), [size]):
             text = ast.unparse(whole)
             return ast.unparse(size) in (f"len({text})", f"{text}.shape[0]", f"{text}.size(0)")

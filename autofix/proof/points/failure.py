@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from autofix.child.recorded import GRAPHLESS
 from autofix.execution.obstacles import obstacle, obstacle_of
 from autofix.execution.record import Outcome, RunRecord
 from autofix.proof.points.base import Point, Verdict, count, point, short
@@ -40,7 +41,6 @@ def fails_before(before: RunRecord, expected_error: str) -> Point:
     return point(1, Verdict.PASSED, f"{where}{short(str(error))}", **figures)
 
 
-GRAPHLESS = "does not require grad and does not have a grad_fn"
 UNREDUCED = "grad can be implicitly created only for scalar outputs"
 TAPE = (
     "backward through the graph a second time",
