@@ -1436,6 +1436,28 @@ RIGHT = {
             loss = net(part).mean() + once
             opt.zero_grad(); loss.backward(); opt.step()
         """,
+    "a result has as many rows as the tensor that it was computed from": """
+        wide = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.LayerNorm(5), nn.Linear(5, 2))
+        for part in torch.tanh(wide(torch.rand(size=(6, 3)))).split(8):
+            part.sum().backward()
+        one = torch.tensor([[1.0, 2.0, 3.0]])
+        for row in wide(one) * 2 + 1:
+            row.sum().backward()
+        for row in wide(torch.full_like(one, 0.5)):
+            row.sum().backward()
+        for row in torch.atleast_2d(torch.ones(3, requires_grad=True) * 2):
+            row.sum().backward()
+        """,
+    "a copy of what turns out to be a model later has parameters of its own": """
+        from zoo import Net
+        model = Net()
+        old = copy.deepcopy(model)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(3):
+            pred = old(x)
+            opt.zero_grad(); crit(model(x), y).backward(); opt.step()
+            crit(pred, y).backward()
+        """,
     "an object detaches whatever it is asked for": """
         class Memory:
             def __init__(self):
@@ -2127,6 +2149,25 @@ def test_an_unread_function_may_detach_what_it_is_given() -> None:
     facts = analyze(Program.of(program(text), "program.py")).facts
     assert facts
     assert all(fact.certainty is Certainty.LIKELY for fact in facts)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "wide(torch.rand(6, 3)).split(4)",
+        "wide(torch.rand(2, 3))",
+        "wide(torch.full((2, 3), 0.5))",
+        "torch.atleast_2d(torch.ones(2, 3, requires_grad=True) * 2)",
+    ],
+)
+def test_rows_of_one_result_share_its_graph(rows: str) -> None:
+    text = f"""
+    wide = nn.Sequential(nn.Linear(3, 5), nn.Tanh())
+    for row in {rows}:
+        row.sum().backward()
+    """
+    facts = analyze(Program.of(program(text), "program.py")).facts
+    assert [fact.certainty for fact in facts] == [Certainty.CERTAIN]
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,7 @@ def _of_tensors(interp: Interpreter, kind: type[ast.operator], left: Value, righ
     if kind is ast.Div and isinstance(left, (int, float)) and computed.cell.node is not None:
         computed.cell.node.saved = ()  # the reciprocal times the number: nobody gets hold of what that saves
     computed.cell.extent = extents.of_operation(name, [left, right], {}, scalar)
+    computed.cell.length = extents.length_of_operation(name, [left, right])
     return computed
 
 

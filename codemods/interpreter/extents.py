@@ -22,6 +22,7 @@ _PER_ROW = frozenset(
 _OF_ROWS = ("CosineSimilarity", "PairwiseDistance", "cosine_similarity", "pairwise_distance")
 _BY_SIZES = frozenset("zeros ones rand randn empty".split())
 """Functions that make a tensor of the sizes that they are given."""
+_OF_VALUES = ("tensor", "as_tensor")
 _JOINING = frozenset("stack cat concat concatenate hstack vstack".split())
 _ROW_BY_ROW = frozenset(("Linear", "Conv1d", "Conv2d", "Conv3d", "Bilinear"))
 
@@ -53,34 +54,66 @@ def makes_batches(args: list[Value], keywords: Mapping[str, Value]) -> bool:
 
 def of_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Shape:
     """Extent of ``torch.randn(8, 4)`` and its like.  Masks have none: they may pick a single element."""
-    if is_mask(keywords.get("dtype")) or not args:
+    if is_mask(keywords.get("dtype")):
         return NOTHING
-    if name.endswith("_like"):
+    if name.endswith("_like") and args:
         return extent_of(args[0])
-    if name in ("tensor", "as_tensor"):
+    if name in _OF_VALUES and args:
         return _of_display(args[0])
-    if name == "linspace":
-        return _of_sizes([keywords.get("steps", args[2] if len(args) > 2 else None)])
-    if name in ("arange", "randperm", "eye"):
-        return _of_sizes(args[:1]) if len(args) == 1 else NOTHING
-    if name == "randint":
-        args = args[-1:]
-    elif name not in _BY_SIZES:
-        return NOTHING
-    return _of_sizes(_sizes(args))
+    return _of_sizes(_sizes_created(name, args, keywords))
 
 
 def of_rows_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Shape:
     """Extent of each of the rows of ``torch.randn(100, 8, 4)``: of the first dimension it does not matter how long."""
     sized = name in _BY_SIZES and not is_mask(keywords.get("dtype"))
-    return _of_sizes(_sizes(args)[1:]) if sized else NOTHING
+    return _of_sizes(_sizes_created(name, args, keywords)[1:]) if sized else NOTHING
 
 
-def length_created(name: str, args: list[Value]) -> int | None:
-    """Number of rows of ``torch.randn(4, 3)``; None where it is not written as a number."""
-    sizes = _sizes(args) if name in _BY_SIZES else []
-    first = sizes[0] if sizes else None
-    return first if type(first) is int else None
+def length_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> int | None:
+    """Number of rows of ``torch.randn(4, 3)`` and its like; None where it is not written."""
+    first = args[0] if args else None
+    if name.endswith("_like"):
+        return first.cell.length if isinstance(first, TensorRef) else None
+    if name in _OF_VALUES:
+        return len(first.items) if isinstance(first, Sequence) and not first.more else None
+    sizes = _sizes_created(name, args, keywords)
+    return sizes[0] if sizes and type(sizes[0]) is int else None
+
+
+def _sizes_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> list[Value]:
+    """The sizes of a new tensor as its call gives them; empty where it gives none."""
+    if name == "linspace":
+        return [keywords.get("steps", args[2] if len(args) > 2 else None)]
+    if name in ("arange", "randperm", "eye"):
+        return args[:1] if len(args) == 1 else []
+    if "size" in keywords:
+        return _sizes([keywords["size"]])
+    if name == "randint":
+        return _sizes(args[-1:])
+    if name == "full":
+        return _sizes(args[:1])
+    return _sizes(args) if name in _BY_SIZES else []
+
+
+def length_of_operation(name: str, values: list[Value]) -> int | None:
+    """Number of rows of an elementwise result: that of its operands, where all of them have as many, or no rows.
+
+    ``atleast_2d`` makes one row of a vector, and a vector is what is not known to have two dimensions.
+    """
+    first = values[0].cell if values and isinstance(values[0], TensorRef) else None
+    if name in ("atleast_2d", "atleast_3d") and first is not None:
+        return first.length if first.extent.dims > 1 else 1
+    if not catalogue.keeps_shape(name) or any(isinstance(value, Symbol) for value in values):
+        return None
+    lengths = {value.cell.length for value in values if isinstance(value, TensorRef) and not value.cell.scalar}
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+def length_of_module(kind: str, values: list[Value]) -> int | None:
+    """Number of rows of a layer's output: a layer that keeps the batch maps it row by row."""
+    first = values[0].cell if values and isinstance(values[0], TensorRef) else None
+    kept = kind in _ROW_BY_ROW or "Norm" in kind or catalogue.keeps_shape(catalogue.form(kind))
+    return first.length if first is not None and first.extent.dims > 1 and kept else None
 
 
 def is_in_one_piece(name: str, args: list[Value], keywords: Mapping[str, Value]) -> bool:
@@ -109,20 +142,23 @@ def is_mask(dtype: Value) -> bool:
 def _of_sizes(sizes: list[Value]) -> Shape:
     if not sizes or not all(isinstance(size, (int, Symbol)) for size in sizes) or 0 in sizes:
         return NOTHING
+    if not isinstance(sizes[0], int):
+        return NOTHING
     # One row of several elements is not followed: a mean over the elements makes one number of it.
-    return Shape(BatchSize.CERTAIN, len(sizes)) if isinstance(sizes[0], int) and sizes[0] > 1 else NOTHING
+    return Shape(BatchSize.CERTAIN if sizes[0] > 1 else BatchSize.UNKNOWN, len(sizes))
 
 
 def _of_display(value: Value) -> Shape:
     """Extent of ``torch.tensor([[0.1, 0.2], [0.3, 0.4]])``."""
-    if not isinstance(value, Sequence) or value.more or len(value.items) < 2:
+    if not isinstance(value, Sequence) or value.more or not value.items:
         return NOTHING
     items = [slot.value for slot in value.items]
+    several = BatchSize.CERTAIN if len(items) > 1 else BatchSize.UNKNOWN
     if all(isinstance(item, (int, float)) and not isinstance(item, bool) for item in items):
-        return _MANY
+        return Shape(several, 1)
     inner = [item for item in items if isinstance(item, Sequence) and item.items]
     numbers = all(isinstance(slot.value, (int, float)) for item in inner for slot in item.items)
-    return Shape(BatchSize.CERTAIN, 2) if len(inner) == len(items) and numbers else NOTHING
+    return Shape(several, 2) if len(inner) == len(items) and numbers else NOTHING
 
 
 def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], scalar: bool | None) -> Shape:

@@ -183,11 +183,13 @@ def call_module(
         size = [module.options["output_size"]] if "output_size" in module.options else []
         made = interp.operation(catalogue.form(kind), [*values, *size], node, view=view)
         made.cell.extent = extents.of_module(kind, values, module.options)
+        made.cell.length = extents.length_of_module(kind, values)
         return _or_unknown(interp, made, values)
     weights = [*parametrized.called(interp, module, node), *_put_for_parameters(module)]
     saved = _saved_by_module(interp, kind, module.leaf, values, weights)
     result = interp.operation(kind, [*values, *weights], node, leaves=leaves, extra_saved=saved)
     result.cell.extent = extents.of_module(kind, values, module.options)
+    result.cell.length = extents.length_of_module(kind, values)
     recorded = result.cell.node
     if recorded is not None and any(
         "result" in saved for saved in catalogue.operation(catalogue.form(kind)).saves.values()

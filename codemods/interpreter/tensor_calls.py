@@ -425,6 +425,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
     names = _argument_names(name, args, keywords)
     result = interp.operation(name, values, node, names=names, scalar=scalar, view=view, opaque=not is_operation(name))
     result.cell.extent = extents.of_operation(name, values, keywords, scalar)
+    result.cell.length = extents.length_of_operation(name, values)
     result.cell.in_one_piece = extents.is_in_one_piece(name, args, keywords)
     if view is not None and view.cell.dense and layout.takes_dense_part(name, args, keywords):
         result.cell.dense = True

@@ -93,6 +93,9 @@ def _deep_copy(interp: Interpreter, value: Value, node: ast.expr, known: dict[in
                 if owner == value.key:
                     interp.attributes_of_opaque[made_model.key, name] = inner(slot)
             return made_model
+        case Symbol():  # equal in all that is asked of it, but parameters of its own should it turn out to be a model
+            same = known[id(value)] = replace(value)
+            return same
     return value
 
 

@@ -239,13 +239,13 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
         return tensor_calls.cast(interp, args[0], "to", args[1:], keywords, node)
     if last == "from_numpy" and args and isinstance(args[0], TensorRef) and args[0].cell.node is not None:
         return args[0]  # no array has a graph: a path that comes here with a tensor is one that no run takes
-    extent = extents.of_created(last, args, keywords)
+    extent, length = extents.of_created(last, args, keywords), extents.length_created(last, args, keywords)
     like = last.endswith("_like")
     on_cpu = interp.on_cpu(args[0]) if like and args else last != "load" and not interp.sources.sets_device
     on_cpu = on_cpu and keywords.get("device", "cpu") == "cpu"
     single = not interp.sources.sets_precision and dtypes.is_single(last, args, keywords)
     if keywords.get("requires_grad") is True:
-        cell = TensorImpl(scalar=scalar, extent=extent, on_cpu=on_cpu, single=single)
+        cell = TensorImpl(scalar=scalar, extent=extent, length=length, on_cpu=on_cpu, single=single)
         leaf = interp.parameter("tensor", node, cell=cell)
         return _copy(interp, leaf, args, node)
     made = interp.data(scalar=scalar)
@@ -254,7 +254,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
         made.cell.detachment = cuts.dropped(interp, args[1:2] or [keywords.get("fill_value")], node, "full")
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
     made.cell.rows = extents.of_rows_created(last, args, keywords)
-    made.cell.length = extents.length_created(last, args)
+    made.cell.length = length
     made.cell.whole, made.cell.single = dtypes.of_created(last, args, keywords), single
     made.cell.constant = dtypes.is_written_out(last, args)
     made.cell.counted = dtypes.dimensions_of_numbers(last, args, keywords)
