@@ -194,6 +194,20 @@ COLLECTED = (
 )
 STACKED = ((".mean().item())", ".mean())"), ("torch.tensor(losses)", "torch.stack(losses)"))
 FIRST_ALONE = "torch.stack([losses[0], *(one.detach() for one in losses[1:])])"
+DETACHED = (
+    GOALS
+    + """\
+    hidden = body(x).tanh().detach()
+    loss = (head(hidden) - goal).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+)
+ATTACHED = (".tanh().detach()", ".tanh()")
+HALF = (".tanh().detach()", ".tanh()\n    hidden = 0.5 * hidden + 0.5 * hidden.detach()")
+TAKEN = DETACHED.replace("body(x).tanh().detach()", "torch.from_numpy(body(x).tanh().detach().numpy())")
+GIVEN = ("torch.from_numpy(body(x).tanh().detach().numpy())", "body(x).tanh()")
+GIVEN_BY_HALF = (GIVEN[0], f"{GIVEN[1]}\n    hidden = 0.5 * hidden + 0.5 * hidden.detach()")
 DECORATED = """\
 import torch
 from torch import nn
@@ -277,6 +291,24 @@ CASES = (
         (
             Patch("a stack", True, STACKED, (5, "exact")),
             Patch("the first alone", False, (STACKED[0], ("torch.tensor(losses)", FIRST_ALONE)), (5, "changed")),
+        ),
+    ),
+    Case(
+        "a body that is left alone",
+        DETACHED,
+        (
+            Patch("attached", True, (ATTACHED,), (5, "equal")),
+            Patch("half of it", False, (HALF,), (5, "differ")),
+            Patch("gradients added up", False, (ATTACHED, ZEROED)),
+            Patch("the loss doubled", False, (ATTACHED, DOUBLED)),
+        ),
+    ),
+    Case(
+        "a body that is left alone by way of NumPy",
+        TAKEN,
+        (
+            Patch("attached", True, (GIVEN,), (5, "equal")),
+            Patch("half of it", False, (GIVEN_BY_HALF,), (5, "differ")),
         ),
     ),
     Case(

@@ -5,8 +5,11 @@ but the patch tells where it was not: in the statements that it rewrites, and in
 statements out of.  There
 
 - ``detach``, ``detach_`` and ``data`` give the tensor with its graph, and ``item`` gives one of no dimensions;
-- ``torch.tensor`` and ``torch.as_tensor`` of tensors with graphs give a stack of them;
+- ``torch.tensor`` and ``torch.as_tensor`` of tensors with graphs give a stack of them, and of the very array or list
+  that a tensor gave, as ``torch.from_numpy`` does, this tensor;
 - ``no_grad``, ``set_grad_enabled(False)`` and ``inference_mode`` record as ever.
+
+What has a graph now may be handed to NumPy anywhere: no tensor refuses it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from .stage import user_place
 DATA = vars(torch._C.TensorBase)["data"].__get__
 DETACHING = (torch.Tensor.detach, torch.detach, DATA)
 MAKING = (torch.tensor, torch.as_tensor)
+FROM_NUMPY = torch.from_numpy
+TAKING = (torch.Tensor.numpy, torch.Tensor.__array__, torch.Tensor.tolist)
 
 
 class Rewritten:
@@ -44,18 +49,35 @@ class Attached(CallMode):
     def __init__(self, rewritten: Rewritten) -> None:
         super().__init__()
         self._rewritten = rewritten
+        self._taken: dict[int, tuple[object, torch.Tensor]] = {}
+        """The arrays and lists that tensors with graphs gave, which are kept so that no other object gets their id."""
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func in TAKING and args[0].requires_grad:
+            taken = func(args[0].detach(), *args[1:], **kwargs)
+            if self._rewritten.runs():
+                self._taken[id(taken)] = taken, args[0]
+            return taken
         if func in DETACHING and self._rewritten.runs():
             return args[0].view_as(args[0])
         if func is torch.Tensor.detach_ and self._rewritten.runs():
             return args[0]
         if func is torch.Tensor.item and args[0].requires_grad and self._rewritten.runs():
             return args[0].reshape(())
-        if func in MAKING and args and has_graph(args[0]) and self._rewritten.runs():
-            made = stacked(args[0])
+        if func in MAKING and args and self._rewritten.runs() and has_graph(data := self._before_it_was_taken(args[0])):
+            made = stacked(data)
             return made.to(dtype=kwargs.get("dtype") or made.dtype, device=kwargs.get("device") or made.device)
         return func(*args, **kwargs)
+
+    def from_numpy(self, array: Any) -> torch.Tensor:
+        """``torch.from_numpy``, which no mode sees."""
+        return torch.as_tensor(array) if id(array) in self._taken else FROM_NUMPY(array)
+
+    def _before_it_was_taken(self, data: Any) -> Any:
+        """*data*, with tensors in the place of the arrays and lists that they gave."""
+        if (found := self._taken.get(id(data))) is not None:
+            return found[1]
+        return [self._before_it_was_taken(one) for one in data] if isinstance(data, (list, tuple)) else data
 
 
 def has_graph(data: Any) -> bool:
@@ -77,7 +99,9 @@ def stacked(data: Any) -> torch.Tensor:
 def keep_attached(root: str, watched: Iterable[Watched]) -> None:
     """Keep the graphs that rewritten statements cut, from now on."""
     rewritten = Rewritten(root, watched)
-    Attached(rewritten).enter()
+    mode = Attached(rewritten)
+    mode.enter()
+    torch.from_numpy = mode.from_numpy  # type: ignore[assignment]
     for name in ("no_grad", "inference_mode", "set_grad_enabled"):
         kind = recording(getattr(torch, name), rewritten)
         setattr(torch, name, kind)

@@ -31,7 +31,7 @@ class Bounds:
     reduction: str = ""
     """Reduction by which, in a reference run, a pass begins at a loss of several elements: ``mean`` or ``sum``."""
     attached: bool = False
-    """Whether, in a reference run, no graph is cut in the statements that a patch by hand rewrites: ``attached.py``."""
+    """Whether no graph is cut in the statements that a patch by hand rewrites: ``attached.py``."""
     healthy: float | None = None
     """The seconds after which a run that has made its steps without a failure is healthy, and stopped."""
     throughout: bool = False

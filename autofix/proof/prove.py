@@ -78,6 +78,10 @@ REFERENCE_STEPS = 8
 """Optimizer steps past the failure, for each optimizer, that a reference run makes: it keeps all graphs and is slow."""
 
 
+FROM_THE_START = Bounds(0, 0, compare_from=0, more_steps=REFERENCE_STEPS, throughout=True)
+"""Bounds of two runs that raise nothing and are compared from their first step."""
+
+
 @dataclass(frozen=True)
 class Certificate:
     """Certificate of the runs on a patch, point by point."""
@@ -179,6 +183,11 @@ class Original:
     def further(self) -> RunRecord:
         """The reference over as many steps as a patched script is judged on."""
         return run(self.script, self.limits, replace(self._bounds, more_steps=None, throughout=True))
+
+    @cached_property
+    def uncut(self) -> RunRecord:
+        """A script that raises nothing, without the cuts of graphs in the statements that the patch rewrites."""
+        return run(self.script, self.limits, replace(FROM_THE_START, attached=True))
 
     @cached_property
     def frozen(self) -> RunRecord:
@@ -467,8 +476,24 @@ def _begun(original: Original, patched: Script, after: RunRecord, promises: Prom
     setting = set_otherwise(before, after) or ends_elsewhere(before, after)
     refused = {4: replace(points[3], verdict=Verdict.FAILED, detail=setting)} if setting else {}
     if not refused and promises.by_hand:
-        refused = _driven_otherwise(original, patched, points[4])
+        refused = _driven_otherwise(original, patched, points[4]) or _attached_in_part(original, patched, points[4])
     return Certificate(tuple(refused.get(one.number, one) for one in points), before, after)
+
+
+def _attached_in_part(original: Original, patched: Script, gradients: Point) -> dict[int, Point]:
+    """Point 5 of a patch that may have rewritten what cuts a graph, held against the original without those cuts.
+
+    Nothing where they are not why parameters are left alone, or without them the original raises an error.
+    """
+    if not any(one.rewritten for one in original.script.watched):
+        return {}
+    uncut = original.uncut
+    if uncut.failure is not None or not uncut.complete or not changes_what_is_idle(original.before, uncut):
+        return {}
+    if alike_throughout(uncut, run(patched, original.limits, FROM_THE_START), 0):
+        return {5: replace(gradients, detail=f"equal, {WITH_GRAPHS}")}
+    detail = f"{WITH_GRAPHS}: the losses or the gradients differ"
+    return {5: replace(gradients, verdict=Verdict.NOT_PROVED, detail=detail, optional=False)}
 
 
 def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, RunRecord]) -> str:
