@@ -59,6 +59,70 @@ SHAPES = {
             "critics.step()",
         ],
     ),
+    "an advantage that a method returns, by another name in the actor's, both graphs kept": (
+        """
+        class Judge(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.hidden, self.value = nn.Linear(3, 4), nn.Linear(4, 1)
+            def forward(self, state):
+                return self.value(torch.relu(self.hidden(state)))
+        class Critic:
+            def __init__(self):
+                self.judge = Judge()
+                self.steps = torch.optim.SGD(self.judge.parameters(), lr=0.1)
+            def learn(self, state, reward, later):
+                now, then = self.judge(state), self.judge(later)
+                surprise = reward + 0.9 * then - now
+                loss = surprise.pow(2).mean()
+                self.steps.zero_grad(); loss.backward(retain_graph=True); self.steps.step()
+                return surprise
+        class Actor:
+            def learn(self, state, gain):
+                likely = torch.log(torch.softmax(net(state), 1)[:, 0])
+                loss = -torch.mean(likely * gain)
+                opt.zero_grad(); loss.backward(retain_graph=True); opt.step()
+        critic, actor = Critic(), Actor()
+        for _ in range(3):
+            advantage = critic.learn(x, 1.0, y)
+            actor.learn(x, advantage)
+        """,
+        [
+            "self.steps.zero_grad(); loss.backward(); self.steps.step()",
+            "loss = -torch.mean(likely * gain.detach())",
+            "opt.zero_grad(); loss.backward(); opt.step()",
+        ],
+    ),
+    "a surprise that a method returns, by another name where it weighs an action, both graphs kept": (
+        """
+        class Judge(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.hidden, self.value = nn.Linear(3, 4), nn.Linear(4, 1)
+            def forward(self, state):
+                return self.value(torch.relu(self.hidden(state)))
+        class Critic:
+            def __init__(self):
+                self.judge = Judge()
+                self.steps = torch.optim.SGD(self.judge.parameters(), lr=0.1)
+            def learn(self, state, reward, later):
+                now, then = self.judge(state), self.judge(later)
+                surprise = reward + 0.9 * then - now
+                loss = surprise.pow(2).mean()
+                self.steps.zero_grad(); loss.backward(retain_graph=True); self.steps.step()
+                return surprise
+        class Actor:
+            def learn(self, state, gain):
+                action = net(state)[:, 0]
+                loss = -torch.mean(action * gain)
+                opt.zero_grad(); loss.backward(retain_graph=True); opt.step()
+        critic, actor = Critic(), Actor()
+        for _ in range(3):
+            advantage = critic.learn(x, 1.0, y)
+            actor.learn(x, advantage)
+        """,
+        ["loss = -torch.mean(action * gain.detach())"],
+    ),
     "an advantage over the critic's step, both losses computed before it": (
         """
         critic = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))

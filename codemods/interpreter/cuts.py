@@ -509,15 +509,24 @@ def is_probability(node: Node) -> bool:
 
 
 def is_likelihood(node: Node, deep: int = 12) -> bool:
-    """Whether a value is computed of log-likelihoods alone, as a ratio of new to old is."""
+    """Whether a value is computed of log-likelihoods alone, as a ratio of new to old is.
+
+    A log-likelihood is what a distribution gives, or the logarithm of the probabilities that were picked.
+    """
     if node.operation == "log_prob":
         return True
     if node.leaf is not None or not deep or not node.operands:
         return False
+    first = node.operands[0].node
     if catalogue.picks(node.operation):
-        picked = node.operands[0].node
-        return picked.operation == "log_softmax" or is_likelihood(picked, deep - 1)
+        return _is_log_of_probability(first) or is_likelihood(first, deep - 1)
+    if node.operation == "log" and catalogue.picks(first.operation):
+        return is_probability(first)
     return all(is_likelihood(operand.node, deep - 1) for operand in node.operands)
+
+
+def _is_log_of_probability(node: Node) -> bool:
+    return node.operation == "log_softmax" or (node.operation == "log" and is_probability(node.operands[0].node))
 
 
 def _takes_a_number(node: Node, detachment: Detachment) -> bool:

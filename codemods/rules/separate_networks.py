@@ -165,14 +165,14 @@ class SeparateNetworks(Codemod):
         if not isinstance(used, cst.BinaryOperation) or fact.outer is None or not fact.outer.mixed:
             return
         for operand, other in ((used.left, used.right), (used.right, used.left)):
-            if tree.code(operand) != fact.name:
+            if not _stands_for(operand, fact, tree):
                 continue
             freed = tree.expression(fact.freed) if isinstance(fact, StaleGraph) else None
             for keep in (False, True) if isinstance(freed, cst.Call) else (False,):
                 edit = Edit(tree).change(operand, detach)
                 if keep and isinstance(freed, cst.Call):
                     edit.change(freed, lambda node: with_keyword(node, "retain_graph", "True"))
-                remedy = f"detach `{fact.name}` in the second loss, which `{tree.code(other)}` still trains"
+                remedy = f"detach `{tree.code(operand)}` in the second loss, which `{tree.code(other)}` still trains"
                 yield Candidate(edit.patch(), remedy, Keeps.TRAINED)
 
     def _fresh(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
@@ -342,6 +342,12 @@ def _kept_by_cut(fact: StaleGraph | Overwritten, which: str, else_: Keeps) -> Ke
     if fact.outer.wanted[which == "second"]:
         return Keeps.EDGES
     return Keeps.OWN if fact.outer.incidental[which == "second"] else else_
+
+
+def _stands_for(operand: cst.BaseExpression, fact: StaleGraph | Overwritten, tree: Tree) -> bool:
+    """Whether an operand has one of the value's names, or is a parameter that callers give the value for."""
+    names = [fact.name or "", *(carrier.name for carrier in fact.carriers)]
+    return tree.code(operand) in names or any(next(_given_for(operand, name, tree), None) for name in names if name)
 
 
 def _given_for(value: cst.BaseExpression, name: str, tree: Tree, deep: int = 3) -> Iterator[list[cst.BaseExpression]]:
