@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -327,6 +328,39 @@ def _parts_by_draws(certificate: Certificate) -> bool:
 
 def _judged(original: Original, patched: Script, promises: Promises, expected_error: str) -> Certificate:
     """:func:`prove`, with the random numbers as they come."""
+    before = original.before
+    quiet = _judged_without_error(original, patched, promises, expected_error)
+    if quiet is not None:
+        return quiet
+    fails = fails_before(before, expected_error)
+    if fails.verdict is not Verdict.PASSED:
+        # Without the failure to compare with, the patched run would show nothing.
+        open_points = unproved("there is no failure of the original to compare with")
+        return Certificate((fails, *open_points), before, RunRecord(Outcome.NOT_STARTED))
+    after = run(patched, original.limits, bounds(before))
+    reference, same, gradients = _compared(original, after, promises)
+    points = (
+        fails,
+        clean_after(before, after),
+        without_what_failed(before, reference, after, same, gradients, promises),
+        still_trains(before, after, reference, lambda: original.further, lambda: original.frozen),
+        gradients,
+        memory_flat(before, reference, after),
+    )
+    certificate = Certificate(points, before, after, reference)
+    # Updates of the original leave its parameters as they are: its formulas with fixed weights show nothing.
+    afresh = (
+        any(one in promises for one in (Keeps.ONCE, Keeps.ANEW, Keeps.IN_PLACE)) or NEW_TENSORS in gradients.figures
+    )
+    if not certificate.proved or afresh or "afresh" in gradients.figures.get("counts", {}):
+        return certificate
+    return _with(certificate, _refused(original, patched, certificate, promises))
+
+
+def _judged_without_error(
+    original: Original, patched: Script, promises: Promises, expected_error: str
+) -> Certificate | None:
+    """The certificate of a patch of a script that raises nothing and trains too little, or keeps graphs for nothing."""
     before, limits = original.before, original.limits
     if trains_nothing(before) and expected_error in ("", IDLE):
         return _begun(original, patched, run(patched, limits), promises)
@@ -340,20 +374,18 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     if before.failure is None and before.complete and expected_error in ("", HELD):
         after = run(patched, limits, Bounds(between=True))
         return Certificate(points_between(original.between, after), original.between, after)
-    fails = fails_before(before, expected_error)
-    if fails.verdict is not Verdict.PASSED:
-        # Without the failure to compare with, the patched run would show nothing.
-        open_points = unproved("there is no failure of the original to compare with")
-        return Certificate((fails, *open_points), before, RunRecord(Outcome.NOT_STARTED))
-    reference = original.reference
+    return None
+
+
+def _compared(original: Original, after: RunRecord, promises: Promises) -> tuple[RunRecord, Point, Point]:
+    """Points 3 and 5 of the patched run *after*, and the reference that it is held against."""
+    before, reference = original.before, original.reference
     assert reference is not None
-    after = run(patched, limits, bounds(before))
     same = same_until_failure(before, after)
     gradients = gradient(before, reference, after, first_difference(before), promises)
-    apart = False
     if Keeps.INPUTS in promises and gradients.verdict is Verdict.FAILED:
         others = gradient(before, original.apart, after, first_difference(before), replace(promises, own=frozenset()))
-        if apart := others.verdict is Verdict.PASSED:
+        if others.verdict is Verdict.PASSED:
             detail = f"{others.detail}, where modules leave their inputs as they are"
             gradients, reference = replace(others, detail=detail), original.apart
     if promises.carried is not None and gradients.verdict is Verdict.FAILED:
@@ -375,28 +407,26 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     same = until_changed_later(before, reference, after, same, gradients)
     same = in_another_order(before, after, same, gradients)
     gradients = of_present_values(before, after, gradients)
-    same, gradients = (nothing_alike(one, promises.made) for one in (same, gradients))
-    points = (
-        fails,
-        clean_after(before, after),
-        without_what_failed(before, reference, after, same, gradients, promises),
-        still_trains(before, after, reference, lambda: original.further, lambda: original.frozen),
-        gradients,
-        memory_flat(before, reference, after),
-    )
-    certificate = Certificate(points, before, after, reference)
-    # Updates of the original leave its parameters as they are: its formulas with fixed weights show nothing.
-    afresh = (
-        any(one in promises for one in (Keeps.ONCE, Keeps.ANEW, Keeps.IN_PLACE)) or NEW_TENSORS in gradients.figures
-    )
-    if certificate.proved and not afresh and "afresh" not in gradients.figures.get("counts", {}):
-        refused = _other_objective(original, patched, certificate, promises)
-        if not refused and promises.by_hand and Keeps.SMOOTH not in promises and _keeps_values(gradients):
-            refused = _driven_otherwise(original, patched, gradients, apart=apart)
-        if not refused and promises.by_hand and (end := _ends_unseen(original, certificate)):
-            refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
-        return replace(certificate, points=tuple(refused.get(one.number, one) for one in points))
-    return certificate
+    return reference, nothing_alike(same, promises.made), nothing_alike(gradients, promises.made)
+
+
+def _refused(original: Original, patched: Script, certificate: Certificate, promises: Promises) -> dict[int, Point]:
+    """The points of a certificate that further runs refuse: the script trains on another formula, or otherwise."""
+    refused = _other_objective(original, patched, certificate, promises)
+    if refused or not promises.by_hand:
+        return refused
+    gradients = certificate.points[4]
+    if Keeps.SMOOTH not in promises and _keeps_values(gradients):
+        apart = certificate.reference is not original.reference
+        refused = _driven_otherwise(original, patched, gradients, apart=apart)
+    if not refused and (end := _ends_unseen(original, certificate)):
+        refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
+    return refused
+
+
+def _with(certificate: Certificate, others: Mapping[int, Point]) -> Certificate:
+    """*certificate*, with *others* in the place of the points of their numbers."""
+    return replace(certificate, points=tuple(others.get(one.number, one) for one in certificate.points))
 
 
 def _keeps_values(gradients: Point) -> bool:
@@ -477,7 +507,7 @@ def _begun(original: Original, patched: Script, after: RunRecord, promises: Prom
     refused = {4: replace(points[3], verdict=Verdict.FAILED, detail=setting)} if setting else {}
     if not refused and promises.by_hand:
         refused = _driven_otherwise(original, patched, points[4]) or _attached_in_part(original, patched, points[4])
-    return Certificate(tuple(refused.get(one.number, one) for one in points), before, after)
+    return _with(Certificate(points, before, after), refused)
 
 
 def _attached_in_part(original: Original, patched: Script, gradients: Point) -> dict[int, Point]:
