@@ -314,7 +314,8 @@ def _given(interp: Interpreter, value: Instance, name: str, kept: Value, asked: 
 
 
 def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr) -> Value:
-    asked = class_lookup.find(value, "__getattribute__")
+    intercepts = interp.sources.intercepts_attributes
+    asked = class_lookup.find(value, "__getattribute__") if intercepts else None
     slot = value.names.get(name)
     if slot is not None and not _is_described(value, name):
         return _given(interp, value, name, interp.read(slot, value), asked, node)

@@ -73,7 +73,7 @@ def length_created(name: str, args: list[Value], keywords: Mapping[str, Value]) 
     """Number of rows of ``torch.randn(4, 3)`` and its like; None where it is not written."""
     first = args[0] if args else None
     if name.endswith("_like"):
-        return first.cell.length if isinstance(first, TensorRef) else None
+        return _length_of(first)
     if name in _OF_VALUES:
         return len(first.items) if isinstance(first, Sequence) and not first.more else None
     sizes = _sizes_created(name, args, keywords)
@@ -100,20 +100,31 @@ def length_of_operation(name: str, values: list[Value]) -> int | None:
 
     ``atleast_2d`` makes one row of a vector, and a vector is what is not known to have two dimensions.
     """
-    first = values[0].cell if values and isinstance(values[0], TensorRef) else None
-    if name in ("atleast_2d", "atleast_3d") and first is not None:
-        return first.length if first.extent.dims > 1 else 1
-    if not catalogue.keeps_shape(name) or any(isinstance(value, Symbol) for value in values):
-        return None
-    lengths = {value.cell.length for value in values if isinstance(value, TensorRef) and not value.cell.scalar}
-    return lengths.pop() if len(lengths) == 1 else None
+    if name in ("atleast_2d", "atleast_3d"):
+        return _length_of(values[0]) if extent_of(values[0]).dims > 1 else 1
+    found: int | None = None
+    for value in values:
+        if isinstance(value, Symbol):
+            return None
+        if not isinstance(value, TensorRef) or value.cell.scalar:
+            continue
+        length = value.cell.length
+        if length is None or found not in (None, length):
+            return None
+        found = length
+    return found if found is not None and catalogue.keeps_shape(name) else None
+
+
+def _length_of(value: Value) -> int | None:
+    return value.cell.length if isinstance(value, TensorRef) else None
 
 
 def length_of_module(kind: str, values: list[Value]) -> int | None:
     """Number of rows of a layer's output: a layer that keeps the batch maps it row by row."""
-    first = values[0].cell if values and isinstance(values[0], TensorRef) else None
-    kept = kind in _ROW_BY_ROW or "Norm" in kind or catalogue.keeps_shape(catalogue.form(kind))
-    return first.length if first is not None and first.extent.dims > 1 and kept else None
+    length = _length_of(values[0]) if values else None
+    if length is None or extent_of(values[0]).dims < 2:
+        return None
+    return length if kind in _ROW_BY_ROW or "Norm" in kind or catalogue.keeps_shape(catalogue.form(kind)) else None
 
 
 def is_in_one_piece(name: str, args: list[Value], keywords: Mapping[str, Value]) -> bool:

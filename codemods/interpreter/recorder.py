@@ -176,8 +176,8 @@ class Recorder(Interpreter):
         if self.grad:
             operands += [Operand(leaf.node, ()) for leaf in leaves if leaf.node is not None and not leaf.frozen]
         if not operands:
-            unknown = leaves or opaque or any(isinstance(one, Symbol) for one in args)
-            cell.constant = constant and bool(tensors) and not unknown
+            known = constant and bool(tensors) and not (leaves or opaque)
+            cell.constant = known and not any(isinstance(one, Symbol) for one in args)
             cuts.without_graph(self, cell, name, args, leaves, node)
             return TensorRef(cell)
         self.activity += 1

@@ -244,6 +244,11 @@ class Sources:
         """Whether a gradient may have a graph of its own."""
         return any("create_graph" in source.text for source in self.all)
 
+    @cached_property
+    def intercepts_attributes(self) -> bool:
+        """Whether a class may have a ``__getattribute__`` of its own."""
+        return any("__getattribute__" in source.text for source in self.all)
+
     @property
     def main(self) -> Source:
         """The script that is run."""
