@@ -43,7 +43,7 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     Value,
 )
-from autofix.codemods.source.sources import Site, last_name
+from autofix.codemods.source.sources import Parsed, Site, last_name
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -290,8 +290,9 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     quiet = effects.quiet(interp, node) if asks else None
     activity = interp.activity
     taken, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
+    otherwise = node.orelse or interp.source.once(_behind_leaving).get(node, ())
     # The question may have been asked in what the condition calls: `if is_valid(loss.item()):`.
-    interp.policy.goes(consultations, asked, taken, other)
+    interp.policy.goes(consultations, asked, *((node.body, otherwise) if holds else (otherwise, node.body)))
     goes_to_gpu = asks and devices.sets_gpu(taken, other)
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
     with interp.perhaps_retaining(open_question and interp.source.remembered(node, _retains) and bool(other)):
@@ -380,8 +381,27 @@ def _is_early_exit(node: ast.If) -> bool:
         return False
     if isinstance(last, ast.With) and len(body) == 1:  # `with torch.no_grad(): return net(batch)`
         return isinstance(last.body[-1], ast.Return) and len(last.body) == 1
-    exits = isinstance(last, (ast.Continue, ast.Break, ast.Return)) or _ends_the_program(last)
-    return exits and all(isinstance(part, (ast.Expr, ast.Pass)) or part is last for part in body)
+    return _leaves(last) and all(isinstance(part, (ast.Expr, ast.Pass)) or part is last for part in body)
+
+
+def _behind_leaving(parsed: Parsed) -> dict[ast.AST, list[ast.stmt]]:
+    """For each ``if`` without ``else`` whose branch ends by leaving: the statements behind it, which are its other side.
+
+    ``if args.test: score = evaluate(net); exit()`` stands for ``if args.test: ... else: train()``.
+    """
+    found: dict[ast.AST, list[ast.stmt]] = {}
+    for parent in parsed.nodes.within(parsed.tree):
+        for block in (getattr(parent, name, None) for name in ("body", "orelse", "finalbody")):
+            for at, one in enumerate(block if isinstance(block, list) else ()):
+                if isinstance(one, ast.If) and not one.orelse and _leaves(one.body[-1]):
+                    found[one] = block[at + 1 :]
+    return found
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether nothing behind a statement in its block is executed."""
+    kinds = (ast.Continue, ast.Break, ast.Return, ast.Raise)
+    return isinstance(statement, kinds) or _ends_the_program(statement)
 
 
 def _alternatives(node: ast.If) -> tuple[ast.expr, ...]:
