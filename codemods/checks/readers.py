@@ -175,8 +175,10 @@ def _mentioned(nodes: Nodes) -> dict[str, list[ast.stmt]]:
     return found
 
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SCOPES = (ast.Lambda, ast.ClassDef, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, *_FUNCTIONS)
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
 
 
 def _assigning(nodes: Nodes) -> dict[str, list[ast.AST]]:
@@ -185,7 +187,7 @@ def _assigning(nodes: Nodes) -> dict[str, list[ast.AST]]:
     A parameter of this name does not count: it may be given the value of the other variable.
     """
     found: dict[str, list[ast.AST]] = {}
-    for function in (one for kind in _FUNCTIONS for one in nodes.of(kind)):
+    for function in _all_functions(nodes):
         given = {part.arg for part in children(function.args) if isinstance(part, ast.arg)}
         assigned: set[str] = set()
         pending: list[ast.AST] = [*function.body]
@@ -239,15 +241,15 @@ def _functions(nodes: Nodes) -> _Functions:
     return _Functions(tuple(own), frozenset(mentioned))
 
 
+def _all_functions(nodes: Nodes) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [*nodes.of(ast.FunctionDef), *nodes.of(ast.AsyncFunctionDef)]
+
+
 def _home(source: Source, statement: ast.stmt) -> ast.AST:
     """The function that a statement stands in, or the module where it is the module's own."""
-    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
-        *source.nodes.of(ast.FunctionDef),
-        *source.nodes.of(ast.AsyncFunctionDef),
-    ]
     around = (
         one
-        for one in functions
+        for one in _all_functions(source.nodes)
         if one.lineno <= statement.lineno and (statement.end_lineno or 0) <= (one.end_lineno or 0)
     )
     return max(around, key=lambda one: one.lineno, default=source.tree)

@@ -269,7 +269,8 @@ def _return(interp: Interpreter, node: ast.Return) -> str:
 
 
 def _if(interp: Interpreter, node: ast.If) -> str:
-    leaves = interp.source.remembered(node, _is_early_exit)
+    behind = interp.source.once(_behind_leaving).get(node, [])
+    leaves = interp.source.remembered(node, _is_early_exit) and not _fails_otherwise(node, behind)
     optional = not node.orelse and not leaves
     spans = len(interp.unrolling.spans)
     consultations, asked = interp.policy.consultations, len(interp.policy.asked)
@@ -290,7 +291,7 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     quiet = effects.quiet(interp, node) if asks else None
     activity = interp.activity
     taken, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
-    otherwise = node.orelse or interp.source.once(_behind_leaving).get(node, ())
+    otherwise = node.orelse or behind
     # The question may have been asked in what the condition calls: `if is_valid(loss.item()):`.
     interp.policy.goes(consultations, asked, *((node.body, otherwise) if holds else (otherwise, node.body)))
     goes_to_gpu = asks and devices.sets_gpu(taken, other)
@@ -385,17 +386,31 @@ def _is_early_exit(node: ast.If) -> bool:
 
 
 def _behind_leaving(parsed: Parsed) -> dict[ast.AST, list[ast.stmt]]:
-    """For each ``if`` without ``else`` whose branch ends by leaving: the statements behind it, which are its other side.
+    """For each ``if`` without ``else`` whose branch leaves in the end: the statements behind it, its other side.
 
     ``if args.test: score = evaluate(net); exit()`` stands for ``if args.test: ... else: train()``.
     """
     found: dict[ast.AST, list[ast.stmt]] = {}
+    behind: dict[ast.AST, list[ast.stmt]] = {}
     for parent in parsed.nodes.within(parsed.tree):
-        for block in (getattr(parent, name, None) for name in ("body", "orelse", "finalbody")):
-            for at, one in enumerate(block if isinstance(block, list) else ()):
-                if isinstance(one, ast.If) and not one.orelse and _leaves(one.body[-1]):
-                    found[one] = block[at + 1 :]
+        goes_on = behind.get(parent, []) if isinstance(parent, ast.If) else []
+        blocks = [getattr(parent, name, ()) for name in ("body", "orelse", "finalbody")]
+        for block in (one for one in blocks if isinstance(one, list)):
+            for at, one in enumerate(block):
+                if isinstance(one, ast.If):
+                    behind[one] = block[at + 1 :] or goes_on
+                    if not one.orelse and _leaves(one.body[-1]):
+                        found[one] = behind[one]
     return found
+
+
+def _fails_otherwise(node: ast.If, behind: list[ast.stmt]) -> bool:
+    """Whether what is *behind* a branch that leaves fails: ``elif kind == "tanh": return tanh(x)``, and ``raise``."""
+    return bool(behind) and _fails(behind[0]) and not _fails(node.body[-1])
+
+
+def _fails(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Raise) or _ends_the_program(statement)
 
 
 def _leaves(statement: ast.stmt) -> bool:
