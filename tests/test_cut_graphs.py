@@ -486,3 +486,56 @@ def test_a_gradient_for_a_part_that_nothing_was_computed_from(joined: str, found
     text = f"opt = torch.optim.SGD(net.parameters(), lr=0.1)\nspot = torch.rand(6, 4, requires_grad=True)\n{joined}\n"
     facts = analyze(program(text + "torch.autograd.grad(u.sum(), at)\n", "F.cross_entropy(net(x), y)")).facts
     assert [type(fact) for fact in facts] == [PartBeside] * found
+
+
+CHOSEN = """\
+import torch
+from torch import nn
+
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x > 0).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad / (1 + x.abs()) ** 2
+
+def fire(x, kind):
+    if kind == "hard":
+        return torch.gt(x, 0).to(x.dtype)
+    elif kind == "spike":
+        return SPIKE
+    raise ValueError(kind)
+
+class Cell(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.gain, self.kind = nn.Linear(4, 3), kind
+
+    def forward(self, x):
+        return fire(self.gain(x), self.kind)
+
+def run(kind):
+    loss = Cell(kind)(torch.randn(5, 4)).sum()
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("spike", "calls", "found"),
+    [
+        ("Spike.apply(x)", "", False),
+        ("torch.tanh(x)", "", False),
+        ("torch.sign(torch.round(x)) > 0", "", True),
+        ("Spike.apply(x)", "import sys\nrun(sys.argv[1])\n", False),
+        ("Spike.apply(x)", "run('spike')\nrun('hard')\n", True),
+    ],
+)
+def test_a_way_without_a_graph_is_no_mistake_where_the_caller_may_choose_one_with_it(
+    spike: str, calls: str, found: bool
+) -> None:
+    seen = analyze(Program.of(CHOSEN.replace("SPIKE", spike) + calls, "cells.py"))
+    assert any(isinstance(fact, CutGraph) for fact in seen.facts) is found

@@ -838,3 +838,66 @@ def test_a_branch_that_fails_is_not_taken_first_whatever_else_it_does(fails: str
     assert len(seen.passes) == 1
     assert not seen.missed
     assert seen.facts == ()
+
+
+LEAVING = """
+import argparse
+import os
+import sys
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--score", action="store_true", default=False)
+
+def score(model, loader):
+    model.eval()
+    hits, out = 0, []
+    for batch in loader:
+        known = [i for i in range(batch.label.size(0)) if batch.label[i].item() != -1]
+        if len(known) == 1:
+            hits += 1
+            continue
+        guesses = model(batch)[known].tolist()
+        order = sorted(range(len(guesses)), key=guesses.__getitem__, reverse=True)
+        if order[0] == 0 and guesses[order[0]] != guesses[order[1]]:
+            hits += 1
+            out.append(1)
+        else:
+            out.append(0)
+    return hits, out
+
+def begin(options):
+    if options.score:
+        loader = DataLoader(torch.load("rows.pt"), batch_size=1)
+        hits, out = score(torch.load("model.pt"), loader)
+        print(hits)
+        LEAVE
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    out = 0
+    for batch in DataLoader(torch.randn(100, 4), batch_size=4):
+        loss = model(batch).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        out += loss
+    print(out)
+
+begin(parser.parse_args())
+"""
+
+
+@pytest.mark.parametrize("leave", ["exit()", "sys.exit(0)", "os._exit(0)", "return", "return hits", "raise SystemExit"])
+@pytest.mark.parametrize("inline", [True, False])
+def test_what_follows_a_branch_that_leaves_is_its_other_side(leave: str, inline: bool) -> None:
+    text = LEAVING.replace("LEAVE", leave)
+    if inline and "return" not in leave:
+        text = text.replace("def begin(options):", "options = parser.parse_args()\nif __name__ == '__main__':")
+        text = text.replace("begin(parser.parse_args())\n", "")
+    seen = analyze(Program.of(text, "train.py"))
+    assert len(seen.passes) == 1
+    assert not seen.missed
+    assert [type(fact) for fact in seen.facts] == [GraphHeld]
+    assert seen.facts[0].certainty is Certainty.CERTAIN

@@ -147,6 +147,8 @@ class Leaf:
     """Whether the only sign of a parameter is that the program puts one in its place."""
     doubtful: bool = False
     """Whether it stands for the parameters of a value that may have none: one of which only the mode is set."""
+    plain: bool = False
+    """Whether it is a tensor that was told to require grad, and no ``nn.Parameter``: no module counts it as its own."""
     within: tuple[Leaf, str] | None = None
     """For a parameter that was put in the place of a module's: the module's leaf and the name."""
 

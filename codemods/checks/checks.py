@@ -36,7 +36,7 @@ from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.interpreter.protocol import Interpreter
 
 
-def facts_of(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[Fact]:
+def facts_of(interp: Interpreter, known: Known) -> Iterator[Fact]:
     """All facts that one path shows."""
     yield from stale_graph.facts(interp)
     yield from overwritten.facts(interp)
@@ -44,7 +44,7 @@ def facts_of(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[
     yield from held_graph.facts(interp, known)
     yield from escaping_graph.facts(interp)
     yield from not_scalar.facts(interp, known)
-    yield from cut_graph.facts(interp, known, of_script=of_script)
+    yield from cut_graph.facts(interp, known)
     yield from refused.calls(interp)
     yield from lost_update.facts(interp)
 

@@ -15,8 +15,8 @@ from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.sources import Site, last_name
 
 
-def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[CutGraph]:
-    """Facts of passes without a graph on one path; *of_script*: whether it leads through the script itself."""
+def facts(interp: Interpreter, known: Known) -> Iterator[CutGraph]:
+    """Facts of passes without a graph on one path."""
     tape = interp.tape
     cut: set[CutGraph] = set()
     for rootless in tape.cut:
@@ -25,7 +25,8 @@ def facts(interp: Interpreter, known: Known, *, of_script: bool) -> Iterator[Cut
         dropped = _told_as_escape(_fact(rootless, tape), rootless, tape)
         yield dropped
         cut.add(dropped)
-    known.shown.update({fact.failed for fact in cut} if of_script else ())
+    known.shown.update({fact.failed for fact in cut})
+    known.came.update({one.site.line for one in tape.passes} | tape.rootless)
     for rootless in distinct(tape.partial, lambda one: (one.detachment.cuts[-1].site, one.site)):
         dropped = _fact(rootless, tape)
         told = _told_as_escape(dropped, rootless, tape)
@@ -73,8 +74,8 @@ def is_answered(fact: CutGraph, known: Known) -> bool:
         return bool(known.training)  # a script that trains may well ask for the gradient of a copy, too
     if fact.lasting or fact.failed.line not in known.training:
         return False
-    # A pass that trains in one stage of the script and fails in a later one, whichever way the script takes.
-    return not (known.complete and known.shown[fact.failed] == known.followed)
+    # A pass that trains in one stage of the script and fails in a later one, whichever way leads to it.
+    return not (known.complete and known.shown[fact.failed] == known.came[fact.failed.line])
 
 
 def _is_fuller(one: Fact, fact: CutGraph) -> bool:

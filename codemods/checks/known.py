@@ -80,11 +80,11 @@ class Known:
     used: set[ast.AST] = field(default_factory=set)
     """Statements through which a pass came on some path."""
     shown: Counter[Span] = field(default_factory=Counter)
-    """For each place of a pass without a graph, the number of paths through the script that found it so."""
+    """For each place of a pass without a graph, the number of paths that found it so."""
+    came: Counter[int] = field(default_factory=Counter)
+    """For each line of a pass, the number of paths that came to it."""
     supposed: set[str] = field(default_factory=set)
     """The models of which no pass is known and whose results were sent backward, by their entries."""
-    followed: int = 0
-    """Paths through the script itself."""
     every: int = 0
     """All paths."""
     complete: bool = True

@@ -84,14 +84,18 @@ class _Held(NamedTuple):
     scope: ast.AST
     is_own: bool = True
     """Whether it is the very name that keeps them."""
+    is_attribute: bool = False
 
     def mentions(self) -> Iterator[ast.stmt]:
-        """The statements that mention it."""
-        statements = self.source.nodes.once(_mentioned).get(self.name, [])
-        if self.scope is self.source.tree:
-            return iter(statements)
-        inside = set(self.source.nodes.within(self.scope))
-        return (one for one in statements if one in inside)
+        """The statements that mention it, and not another variable of the same name."""
+        nodes = self.source.nodes
+        statements = nodes.once(_mentioned).get(self.name, [])
+        if self.scope is not self.source.tree:
+            inside = set(nodes.within(self.scope))
+            statements = [one for one in statements if one in inside]
+        others = () if self.is_attribute else nodes.once(_assigning).get(self.name, ())
+        hidden = {part for one in others if one is not self.scope for part in nodes.within(one) if part is not one}
+        return (one for one in statements if self.scope in hidden or one not in hidden)
 
 
 def _readers(holding: RetainedGraph, sources: Sequence[Source]) -> Iterator[tuple[_Held, ast.stmt]]:
@@ -100,7 +104,7 @@ def _readers(holding: RetainedGraph, sources: Sequence[Source]) -> Iterator[tupl
     part = name.partition("[")[0].rpartition(".")[2]
     if "." in name:
         for source in sources:
-            held = _Held(part, source, source.tree)
+            held = _Held(part, source, source.tree, is_attribute=True)
             yield from ((held, one) for one in held.mentions())
         return
     own, statement = holding.kept.statement
@@ -171,6 +175,35 @@ def _mentioned(nodes: Nodes) -> dict[str, list[ast.stmt]]:
     return found
 
 
+_SCOPES = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+
+
+def _assigning(nodes: Nodes) -> dict[str, list[ast.AST]]:
+    """By name, the functions in which it is a variable of their own that they assign.
+
+    A parameter of this name does not count: it may be given the value of the other variable.
+    """
+    found: dict[str, list[ast.AST]] = {}
+    for function in _all_functions(nodes):
+        given = {part.arg for part in children(function.args) if isinstance(part, ast.arg)}
+        assigned: set[str] = set()
+        pending: list[ast.AST] = [*function.body]
+        while pending:
+            match part := pending.pop():
+                case ast.Name(id=name, ctx=ast.Store()):
+                    assigned.add(name)
+                case ast.Global(names=names) | ast.Nonlocal(names=names):
+                    given.update(names)
+                case _ if not isinstance(part, _SCOPES):
+                    pending += children(part)
+        for name in assigned - given:
+            found.setdefault(name, []).append(function)
+    return found
+
+
 class _Functions(NamedTuple):
     """Functions of a file that can only be called by name, and all names that the file mentions."""
 
@@ -208,15 +241,15 @@ def _functions(nodes: Nodes) -> _Functions:
     return _Functions(tuple(own), frozenset(mentioned))
 
 
+def _all_functions(nodes: Nodes) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [*nodes.of(ast.FunctionDef), *nodes.of(ast.AsyncFunctionDef)]
+
+
 def _home(source: Source, statement: ast.stmt) -> ast.AST:
     """The function that a statement stands in, or the module where it is the module's own."""
-    functions: list[ast.FunctionDef | ast.AsyncFunctionDef] = [
-        *source.nodes.of(ast.FunctionDef),
-        *source.nodes.of(ast.AsyncFunctionDef),
-    ]
     around = (
         one
-        for one in functions
+        for one in _all_functions(source.nodes)
         if one.lineno <= statement.lineno and (statement.end_lineno or 0) <= (one.end_lineno or 0)
     )
     return max(around, key=lambda one: one.lineno, default=source.tree)

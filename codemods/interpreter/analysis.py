@@ -341,7 +341,7 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     facts: set[Fact] = set()
     given = tuple(asked.answer for asked in interp.policy.asked)
     path = interp.policy.path._replace(answers=given)
-    for fact in checks.facts_of(interp, found, of_script=path.entry == MODULE):
+    for fact in checks.facts_of(interp, found):
         hangs = interp.policy.gives_options or _is_of_one_turn(interp, fact)
         if hangs and fact.certainty is Certainty.CERTAIN and not isinstance(fact, _OF_A_CALL):
             fact = found.doubted(fact, Doubt.SWITCH)
@@ -353,7 +353,6 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     found.unresolved |= interp.log.unresolved
     found.unentered |= interp.log.unentered
     found.handed |= interp.log.handed
-    found.followed += path.entry == MODULE
     found.crashes |= interp.log.crashes
     found.rootless |= interp.tape.rootless
     return facts

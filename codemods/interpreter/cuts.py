@@ -325,6 +325,7 @@ def carry(interp: Interpreter, result: Value, values: Iterable[Value], node: ast
 
 def sent_back(interp: Interpreter, roots: Iterable[Value], node: ast.expr) -> None:
     """A pass was asked of *roots*, none of which has a graph."""
+    interp.policy.graphless = len(interp.policy.asked)
     if any(isinstance(root, TensorRef) or lost_by(root) is not None for root in roots):
         interp.tape.rootless.add(interp.site(node).line)
     found: list[Detachment] = []

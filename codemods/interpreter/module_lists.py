@@ -38,7 +38,7 @@ def filled(interp: Interpreter, kind: str, items: Iterable[Value], node: ast.exp
 
 def as_item(interp: Interpreter, module: TorchModule, value: Value, node: ast.expr) -> Value:
     """*value* as *module* holds it: lists and dictionaries of parameters make one of each tensor that is none yet."""
-    plain = isinstance(value, TensorRef) and value.cell.leaf is None
+    plain = isinstance(value, TensorRef) and (value.cell.leaf is None or value.cell.leaf.plain)
     if module.kind in _OF_PARAMETERS and plain:
         return interp.call(Name("torch.nn.Parameter"), [value], {}, node)
     return value

@@ -88,10 +88,10 @@ def parameters(interp: Interpreter, module: TorchModule | Instance, node: ast.ex
         held: dict[Any, Binding] = dict(one.children if isinstance(one, TorchModule) else one.names)
         for key, slot in held.items():
             leaf = slot.value.cell.leaf if isinstance(slot.value, TensorRef) else None
-            if leaf is not None and leaf not in known:
+            if leaf is not None and not leaf.plain and leaf not in known:
                 known.add(leaf)
                 found[leaf, ""] = Parameter(f"{prefix}{key}", slot.value)
-    for leaf in dict.fromkeys(interp.leaves_of(module)):
+    for leaf in dict.fromkeys(interp.own_parameters(module)):
         if leaf not in known:
             found[leaf, ""] = one_of(leaf)
     return list(found.values())

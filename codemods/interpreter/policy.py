@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, deque
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from autofix.codemods.interpreter.bounds import Bounds, Comparison, comparison
@@ -91,6 +91,8 @@ class BranchPolicy:
         """Number of answers that were given before the path came to its beginning."""
         self.matters = 0
         """Number of answers that were given before the last backward pass: later ones change nothing."""
+        self.graphless = 0
+        """As ``matters``, for passes that found no graph: another way there may have one."""
         self.function: Hashable = None
         """The node of the function being run; None for the code of a module."""
         self.ways: Callable[[], Ways] = Ways
@@ -454,7 +456,9 @@ class Paths:
         lost = lost and not policy.matters
         towards = [at for at in policy.towards_a_pass() if at in new] if lost else []
         nearest = [at for at in policy.nearest() if at in new and at not in towards] if lost else []
-        positions: Iterable[int] = [*towards, *nearest] if lost else new[: max(policy.matters - new.start, 0)]
+        ahead = new[: max((policy.graphless if lost else policy.matters) - new.start, 0)]
+        others = [at for at in ahead if policy.forks(at)] if lost else ahead
+        positions = dict.fromkeys([*towards, *nearest, *others])
         queued: list[_Alternative] = []
         for position in positions:
             asked = policy.asked[position]

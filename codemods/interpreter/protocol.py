@@ -235,7 +235,11 @@ class Interpreter(Symbols, Recording, ABC):
 
     @abstractmethod
     def leaves_of(self, value: Value, seen: set[int] | None = None) -> Iterator[Leaf]:
-        """The parameters that a module, a container or a tensor holds."""
+        """The parameters, and other tensors that require grad, that a module, a container or a tensor holds."""
+
+    @abstractmethod
+    def own_parameters(self, module: Value) -> Iterator[Leaf]:
+        """The parameters of a module: no tensor that it only has as an attribute, although it requires grad."""
 
     @abstractmethod
     @contextmanager

@@ -119,6 +119,7 @@ class Recorder(Interpreter):
     def parameter(self, kind: str, node: ast.expr, *, cell: TensorImpl | None = None) -> TensorRef:
         """A new leaf that requires grad."""
         leaf = self.leaf(kind, node)
+        leaf.plain = kind == "tensor"
         if cell is None:
             cell = TensorImpl(storage=leaf.storage)
         else:
@@ -390,7 +391,7 @@ class Recorder(Interpreter):
                 backward.steps.add(-self.tape.passes[-1].clock)
 
     def leaves_of(self, value: Value, seen: set[int] | None = None) -> Iterator[Leaf]:
-        """The parameters that a module, a container or a tensor holds."""
+        """The parameters, and other tensors that require grad, that a module, a container or a tensor holds."""
         seen = set() if seen is None else seen
         if isinstance(value, (Instance, TorchModule, Sequence, Mapping)):
             if id(value) in seen:
@@ -420,9 +421,13 @@ class Recorder(Interpreter):
                 if value.leaf is not None:
                     yield value.leaf
             case Method(name="parameters" | "named_parameters"):
-                yield from self.leaves_of(value.receiver, seen)
+                yield from self.own_parameters(value.receiver)
             case Partial():
                 yield from self.leaves_of(value.function, seen)
+
+    def own_parameters(self, module: Value) -> Iterator[Leaf]:
+        """The parameters of a module: no tensor that it only has as an attribute, although it requires grad."""
+        return (leaf for leaf in self.leaves_of(module) if not leaf.plain)
 
     @contextmanager
     def grad_mode(self, enabled: bool | None, guard: Site) -> Iterator[None]:

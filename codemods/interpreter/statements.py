@@ -43,7 +43,7 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     Value,
 )
-from autofix.codemods.source.sources import Site, last_name
+from autofix.codemods.source.sources import Parsed, Site, last_name
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -269,7 +269,8 @@ def _return(interp: Interpreter, node: ast.Return) -> str:
 
 
 def _if(interp: Interpreter, node: ast.If) -> str:
-    leaves = interp.source.remembered(node, _is_early_exit)
+    behind = interp.source.once(_behind_leaving).get(node, [])
+    leaves = interp.source.remembered(node, _is_early_exit) and not _fails_otherwise(node, behind)
     optional = not node.orelse and not leaves
     spans = len(interp.unrolling.spans)
     consultations, asked = interp.policy.consultations, len(interp.policy.asked)
@@ -290,8 +291,9 @@ def _if(interp: Interpreter, node: ast.If) -> str:
     quiet = effects.quiet(interp, node) if asks else None
     activity = interp.activity
     taken, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
+    otherwise = node.orelse or behind
     # The question may have been asked in what the condition calls: `if is_valid(loss.item()):`.
-    interp.policy.goes(consultations, asked, taken, other)
+    interp.policy.goes(consultations, asked, *((node.body, otherwise) if holds else (otherwise, node.body)))
     goes_to_gpu = asks and devices.sets_gpu(taken, other)
     open_question = isinstance(test, (Symbol, TensorRef)) and bool(interp.loops)
     with interp.perhaps_retaining(open_question and interp.source.remembered(node, _retains) and bool(other)):
@@ -380,8 +382,41 @@ def _is_early_exit(node: ast.If) -> bool:
         return False
     if isinstance(last, ast.With) and len(body) == 1:  # `with torch.no_grad(): return net(batch)`
         return isinstance(last.body[-1], ast.Return) and len(last.body) == 1
-    exits = isinstance(last, (ast.Continue, ast.Break, ast.Return)) or _ends_the_program(last)
-    return exits and all(isinstance(part, (ast.Expr, ast.Pass)) or part is last for part in body)
+    return _leaves(last) and all(isinstance(part, (ast.Expr, ast.Pass)) or part is last for part in body)
+
+
+def _behind_leaving(parsed: Parsed) -> dict[ast.AST, list[ast.stmt]]:
+    """For each ``if`` without ``else`` whose branch leaves in the end: the statements behind it, its other side.
+
+    ``if args.test: score = evaluate(net); exit()`` stands for ``if args.test: ... else: train()``.
+    """
+    found: dict[ast.AST, list[ast.stmt]] = {}
+    behind: dict[ast.AST, list[ast.stmt]] = {}
+    for parent in parsed.nodes.within(parsed.tree):
+        goes_on = behind.get(parent, []) if isinstance(parent, ast.If) else []
+        blocks = [getattr(parent, name, ()) for name in ("body", "orelse", "finalbody")]
+        for block in (one for one in blocks if isinstance(one, list)):
+            for at, one in enumerate(block):
+                if isinstance(one, ast.If):
+                    behind[one] = block[at + 1 :] or goes_on
+                    if not one.orelse and _leaves(one.body[-1]):
+                        found[one] = behind[one]
+    return found
+
+
+def _fails_otherwise(node: ast.If, behind: list[ast.stmt]) -> bool:
+    """Whether what is *behind* a branch that leaves fails: ``elif kind == "tanh": return tanh(x)``, and ``raise``."""
+    return bool(behind) and _fails(behind[0]) and not _fails(node.body[-1])
+
+
+def _fails(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Raise) or _ends_the_program(statement)
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Whether nothing behind a statement in its block is executed."""
+    kinds = (ast.Continue, ast.Break, ast.Return, ast.Raise)
+    return isinstance(statement, kinds) or _ends_the_program(statement)
 
 
 def _alternatives(node: ast.If) -> tuple[ast.expr, ...]:

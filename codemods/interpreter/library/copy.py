@@ -105,7 +105,7 @@ def _other_tensor(interp: Interpreter, value: TensorRef, node: ast.expr) -> Tens
         return interp.data(scalar=value.cell.scalar)
     copied = interp.parameter("tensor", node)
     if copied.cell.leaf is not None:
-        copied.cell.leaf.frozen = value.cell.leaf.frozen
+        copied.cell.leaf.frozen, copied.cell.leaf.plain = value.cell.leaf.frozen, value.cell.leaf.plain
     return copied
 
 

@@ -96,7 +96,7 @@ def _parameters(
     interp: Interpreter, call: Call, module: TorchModule | Instance, *, by_number: bool = False
 ) -> list[module_tree.Parameter]:
     """The parameters as tensors: one for each leaf, without a name, where the program takes all of them alike."""
-    leaves = list(dict.fromkeys(interp.leaves_of(module)))
+    leaves = list(dict.fromkeys(interp.own_parameters(module)))
     if call.node in interp.source.once(module_tree.taken_one_by_one):
         found = module_tree.parameters(interp, module, call.node)
         if not by_number or all(one.name is not None for one in found):
@@ -184,7 +184,7 @@ def _reset(interp: Interpreter, call: Call, module: TorchModule | Instance, /) -
 
 
 def _write_parameters(interp: Interpreter, call: Call, module: TorchModule | Instance) -> None:
-    for leaf in interp.leaves_of(module):
+    for leaf in interp.own_parameters(module):
         interp.tape.change(leaf.storage, interp.site(call.node), stack=interp.stack, parameter=True)
 
 
@@ -222,7 +222,7 @@ def _requires_grad(
     interp: Interpreter, call: Call, module: TorchModule | Instance, /, requires_grad: Value = True, **_: Value
 ) -> Value:
     interp.activity += 1
-    for leaf in interp.leaves_of(module):
+    for leaf in interp.own_parameters(module):
         cuts.freeze(interp, leaf, requires_grad, call.node)
     return module
 
@@ -427,7 +427,7 @@ def _forward(
 
 @of_module("zero_grad")
 def _zero_grad(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
-    for leaf in interp.leaves_of(module):
+    for leaf in interp.own_parameters(module):
         leaf.grads.clear()
 
 
