@@ -212,7 +212,7 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
         if -len(value.items) <= index < len(value.items):
             return interp.read(value.items[index], value)
         if not value.more:
-            errors.happen(interp, "IndexError")
+            interp.crash(f"{value.kind} index out of range", "IndexError")
         # The last known item stands for all later ones, which iterations that were not run have added.
         later = value.more and index >= 0 and bool(value.items)
         return _guessed(interp.read(value.items[-1], value), value) if later else interp.fresh_symbol("item")

@@ -79,7 +79,7 @@ class ClearStore(Codemod):
             if kept is None or store is None:
                 continue
             store = _as_given(store, kept, failed, tree)
-            if outlives(store, tree):
+            if outlives(store, tree) or _is_for_later(store, kept, failed, tree):
                 if not ends_windows(fact, tree) or is_sampled(store, tree):
                     yield from _stored_as_data(store, span, fact, tree)
                 continue
@@ -111,6 +111,19 @@ def _is_sent_before(fact: StaleGraph | Overwritten, tree: Tree) -> bool:
         return False
     block, sent = tree.block_of(kept), tree.statement_of(tree.expression(first))
     return kept in block and sent in block and block.index(sent) < block.index(kept)
+
+
+def _is_for_later(store: cst.BaseExpression, kept: Statement, failed: Statement, tree: Tree) -> bool:
+    """Whether only later iterations can read what is stored, as the pass comes before: none could, were it emptied."""
+    block = tree.block_of(failed)
+    holder = next((one for one in block if kept is one or kept in tree.statements_in(one)), None)
+    if holder is None or block.index(holder) <= block.index(failed):
+        return False
+    name = tree.code(without_index(store)).rpartition(".")[2]
+    behind = block[block.index(holder) + 1 :]
+    return not any(
+        store_of(one, tree) is None and path.rpartition(".")[2] == name for one in behind for path in tree.paths_in(one)
+    )
 
 
 def _emptying(store: cst.BaseExpression, tree: Tree) -> str:

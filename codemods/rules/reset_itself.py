@@ -25,17 +25,18 @@ class ResetItself(Codemod):
 
     Cause:
         ``for outs in store.values(): outs = []`` makes a new list and forgets it; ``columns.clear()`` empties the lists
-        that were copied from the store; ``terms = []`` in a function is a name of its own beside the module's list;
-        ``block.terms = []`` gives the block an attribute of that name, while the terms are those of ``block.ffn``;
-        ``cell.hidden = None`` gives the cell an attribute that nobody reads, beside its ``state``; ``self.pending =
-        []`` drops another name of the list, and leaves it to the hooks that were given it. The list in the store keeps
-        the graphs of all iterations so far, and the next loss is computed from them, too. ``state.zero_()`` puts zeros
-        into a state that keeps its graph. Or the reset, ``def reset(self): self.state = None``, is never called.
+        that were copied from the store; ``terms = []`` in a function is a name of its own beside the module's list, as
+        is ``state = None`` in a method beside ``self.state``; ``block.terms = []`` gives the block an attribute of that
+        name, while the terms are those of ``block.ffn``; ``cell.hidden = None`` gives the cell an attribute that nobody
+        reads, beside its ``state``; ``self.pending = []`` drops another name of the list, and leaves it to the hooks
+        that were given it. The list in the store keeps the graphs of all iterations so far, and the next loss is
+        computed from them, too. ``state.zero_()`` puts zeros into a state that keeps its graph. Or the reset, ``def
+        reset(self): self.state = None``, is never called.
 
     Fix:
         The list itself is emptied: ``outs.clear()``, ``self.log.clear()``, ``block.ffn.terms = []``; the cell's state
-        is forgotten: ``cell.state = None``. A state that is filled in place is cut first: ``state.detach_()``. A
-        reset that nothing calls is called at the start of each iteration: ``net.reset()``.
+        is forgotten: ``cell.state = None``, ``self.state = None``. A state that is filled in place is cut first:
+        ``state.detach_()``. A reset that nothing calls is called at the start of each iteration: ``net.reset()``.
 
     When it is not what you want:
         Where somebody else holds the lists and is to keep what is in them, put new ones into the store:
@@ -62,6 +63,7 @@ class ResetItself(Codemod):
             yield from _in_place(tree.expression(fact.used), tree)
         yield from _names_alone(tree)
         yield from _of_a_function_alone(tree)
+        yield from _of_a_method_alone(tree)
         yield from _aliases(tree)
         yield from _held_by_others(tree)
         yield from _made_anew(tree)
@@ -138,6 +140,51 @@ def _of_a_function_alone(tree: Tree) -> Iterator[Candidate]:
                 name = tree.code(part.targets[0].target)
                 if name in outside - declared and sum(one.value == name for one in tree.names_in(function)) == 1:
                     yield _cleared(part, name, tree)
+
+
+def _of_a_method_alone(tree: Tree) -> Iterator[Candidate]:
+    """``state = None`` in a method binds a name that nobody reads, beside the object's ``self.state``."""
+    for module in tree.modules():
+        declared = {tree.function_of(one) for kind in (cst.Global, cst.Nonlocal) for one in tree.every(kind, module)}
+        for home in tree.every(cst.ClassDef, module):
+            for method in tree.body_of(home):
+                if isinstance(method, cst.FunctionDef) and not method.decorators and method not in declared:
+                    yield from _names_for_attributes(method, home, tree)
+
+
+def _names_for_attributes(method: cst.FunctionDef, home: cst.ClassDef, tree: Tree) -> Iterator[Candidate]:
+    """Candidates for assignments of a method to names that it never reads, and that the object's attributes have."""
+    parameters = [one.name for one in method.params.params]
+    for statement in tree.statements_in(method) if parameters else ():
+        lost = _names_given(statement) if tree.function_of(statement) is method else []
+        owner = parameters[0]
+        paths = [f"{owner.value}.{one.value}" for one in lost]
+        used = {one.value for one in tree.names_in(method) if one not in lost}
+        if lost and used.isdisjoint(one.value for one in lost) and all(_is_constructed(p, home, tree) for p in paths):
+            edit = Edit(tree)
+            for one in lost:
+                edit = edit.change(one, lambda node, owner=owner: cst.Attribute(owner, node))  # type: ignore[misc]
+            remedy = f"reset `{paths[0]}`, not a name of the method's own"
+            yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=tree.row_of(lost[0]))
+
+
+def _names_given(statement: Statement) -> list[cst.Name]:
+    """The names that are all of an assignment's targets, as in ``h = c = None`` and ``h, c = ...``; else none."""
+    part = only_part(statement)
+    if not isinstance(part, cst.Assign):
+        return []
+    targets = _targets(part)
+    names = [one for one in targets if isinstance(one, cst.Name)]
+    return names if len(names) == len(targets) else []
+
+
+def _targets(part: cst.Assign) -> list[cst.BaseExpression]:
+    """The targets of an assignment, those in a tuple one by one."""
+    found: list[cst.BaseExpression] = []
+    for target in part.targets:
+        several = isinstance(target.target, (cst.Tuple, cst.List))
+        found += [one.value for one in target.target.elements] if several else [target.target]  # type: ignore[attr-defined]
+    return found
 
 
 def _bound_in(module: cst.Module, tree: Tree) -> set[str]:
@@ -281,7 +328,9 @@ def _is_constructed(path: str, home: cst.ClassDef | None, tree: Tree) -> bool:
     """Whether the constructor of a class makes the first ``self.records``: a method that is to empty it finds one."""
     parts = (only_part(one) for one in tree.statements_in(home) if _is_constructing(one, tree)) if home else ()
     return any(
-        isinstance(part, cst.Assign) and any(tree.code(target.target) == path for target in part.targets)
+        any(tree.code(target) == path for target in _targets(part))
+        if isinstance(part, cst.Assign)
+        else isinstance(part, cst.AnnAssign) and tree.code(part.target) == path
         for part in parts
     )
 

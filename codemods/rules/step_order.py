@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -59,7 +60,9 @@ class StepOrder(Codemod):
         assert isinstance(fact, Overwritten)
         if fact.loop is not None and fact.inside:
             if fact.by_step:
-                yield from _carried_anew(fact, tree)
+                wanted = _is_temporal_difference(fact, tree)
+                # A state is handed on as a number first: one that is computed again costs each step a second forward.
+                yield from (one if wanted else replace(one, last=True) for one in _carried_anew(fact, tree))
             return
         step = tree.statement_of(tree.expression(fact.changed))
         failed = tree.statement_of(tree.expression(fact.failed))
@@ -313,7 +316,7 @@ def _anew_behind(step: Statement, fact: Overwritten, tree: Tree) -> Iterator[Can
             yield Candidate(patch, f"compute `{fact.name}` again after the step{more}", Keeps.PARAMETERS)
 
 
-def _is_temporal_difference(fact: StaleGraph, tree: Tree) -> bool:
+def _is_temporal_difference(fact: Overwritten | StaleGraph, tree: Tree) -> bool:
     """Whether ``value = next_value`` carries what a critic is to learn: ``reward + gamma * next_value - value``.
 
     Detached, only the target would be trained: to come to the value, and not the value to the target.
