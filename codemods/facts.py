@@ -377,6 +377,11 @@ class PartChanged(Fact):
     """Whether it is the tensor of which the views were taken: then they cannot be used any more."""
 
     @property
+    def raised(self) -> str:
+        """The error of the next use of a view, where it is the base that is modified."""
+        return "its base or another view of its base has been modified inplace" if self.base else self.error
+
+    @property
     def cause(self) -> Span:
         return self.changed
 

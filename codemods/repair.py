@@ -401,6 +401,8 @@ class _Search:
         self, first: _Reached, deeper: _Reached, way: Patch, seen: AnalysisResult, fact: Fact
     ) -> _Reached | None:
         """The *deeper* repairs without the *first* one, if they cure *fact* by themselves; else None."""
+        if isinstance(fact, PartChanged) and fact.base:
+            return None  # a new tensor would cure it, but the views are to see what their base was changed to
         alone = deeper.patch.before(first.patch)
         if alone is None or not alone.edits or alone.patched == deeper.patch.patched:
             return None

@@ -194,6 +194,22 @@ COLLECTED = (
 )
 STACKED = ((".mean().item())", ".mean())"), ("torch.tensor(losses)", "torch.stack(losses)"))
 FIRST_ALONE = "torch.stack([losses[0], *(one.detach() for one in losses[1:])])"
+CHANGED_BASE = (
+    NET
+    + """\
+for _ in range(8):
+    out = net(torch.randn(4, 3)) * 2
+    first, second = out.unbind(1)
+    out -= 0.5
+    optimizer.zero_grad()
+    loss = out.pow(2).mean() + (first.tanh() - second.tanh()).mean()
+    loss.backward()
+    optimizer.step()
+"""
+)
+VIEWS = "    first, second = out.unbind(1)\n"
+TAKEN_LATER = (f"{VIEWS}    out -= 0.5\n", f"    out -= 0.5\n{VIEWS}")
+OWN = ("out -= 0.5", "out = out - 0.5")
 DETACHED = (
     GOALS
     + """\
@@ -291,6 +307,16 @@ CASES = (
         (
             Patch("a stack", True, STACKED, (5, "exact")),
             Patch("the first alone", False, (STACKED[0], ("torch.tensor(losses)", FIRST_ALONE)), (5, "changed")),
+        ),
+    ),
+    Case(
+        "views of a base that is changed",
+        CHANGED_BASE,
+        (
+            Patch("taken when it has been changed", True, (TAKEN_LATER,), (5, "exact")),
+            Patch("a new tensor in the place of the base", True, (OWN,), (5, "exact")),
+            Patch("taken later, gradients added up", False, (TAKEN_LATER, ZEROED), (5, "changed")),
+            Patch("a new tensor, the loss doubled", False, (OWN, DOUBLED)),
         ),
     ),
     Case(

@@ -30,6 +30,8 @@ class Bounds:
     """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
     reduction: str = ""
     """Reduction by which, in a reference run, a pass begins at a loss of several elements: ``mean`` or ``sum``."""
+    parts: str = ""
+    """What, in a reference run, one of several views is after a change in place of their base: see ``parts.py``."""
     attached: bool = False
     """Whether no graph is cut in the statements that a patch by hand rewrites: ``attached.py``."""
     healthy: float | None = None

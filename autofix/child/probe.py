@@ -62,6 +62,7 @@ from .job import Job
 from .left import Left
 from .modes import Modes
 from .parameters import Parameters, Tracked, digest, gradient_norms, norm, settings_of
+from .parts import Parts
 from .recorded import (
     GRAPHLESS,
     Between,
@@ -154,6 +155,8 @@ class Probe:
             SameCalls(self._job.seed).install()
         if self._reference is not None:
             self._reference.install()
+        if self._job.bounds.parts:
+            Parts(self._job.bounds.parts).enter()
         if self._job.bounds.attached:
             keep_attached(self._job.root, self._job.watched)
         if self._job.streams:

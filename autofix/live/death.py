@@ -33,6 +33,7 @@ MESSAGE = re.compile(
     "|does not require grad"
     "|a leaf Variable that requires grad"
     "|is a view and is being modified inplace"
+    "|another view of its base has been modified inplace"
     "|automatic differentiation"
     "|Inference tensors cannot be saved"
     "|not have been used in the graph"

@@ -26,7 +26,7 @@ from autofix.proof.points.agreement import (
 )
 from autofix.proof.points.base import Point, Verdict, not_deterministic, nothing_alike, unproved
 from autofix.proof.points.executed import unshown
-from autofix.proof.points.failure import UNREDUCED, clean_after, fails_before, what_remains
+from autofix.proof.points.failure import BASE_CHANGED, UNREDUCED, clean_after, fails_before, what_remains
 from autofix.proof.points.gradient import Kind, gradient, of_present_values
 from autofix.proof.points.held import held, points_between
 from autofix.proof.points.held import points as points_of_held
@@ -144,6 +144,8 @@ class Original:
     reduction: str = ""
     """Reduction that its references make of losses that it forgot to reduce: ``mean`` or ``sum``."""
 
+    parts: str = ""
+    """What its references take one of several views for when their base was changed: ``views`` or ``copies``."""
     attached: bool = False
     """Whether its references cut no graph in the statements that a patch by hand rewrites."""
 
@@ -170,6 +172,10 @@ class Original:
     def reduced(self, reduction: str) -> Original:
         """The original whose references send the *reduction* of losses of several elements back."""
         return self._with(replace(self, reduction=reduction))
+
+    def with_parts(self, parts: str) -> Original:
+        """The original whose references read several views of a changed base as *parts*."""
+        return self._with(replace(self, parts=parts))
 
     def kept_attached(self) -> Original:
         """The original whose references cut no graph in the statements that the patch rewrites."""
@@ -240,7 +246,7 @@ class Original:
 
     def _as_reference(self, bounds: Bounds) -> Bounds:
         """*bounds* of a reference run, with all that it is to get past."""
-        return replace(bounds, reduction=self.reduction, attached=self.attached)
+        return replace(bounds, reduction=self.reduction, parts=self.parts, attached=self.attached)
 
 
 @kept_copies()
@@ -253,17 +259,25 @@ def prove(
     the point that asks for it.  ``expected_error`` is a piece of the message that the original must raise.
     Never raises for anything that the scripts do: a run that did not happen is *not proved*.
     """
-    if original.before.failure is not None and UNREDUCED in original.before.failure.error.message:
-        by_mean = _proved(original.reduced("mean"), patched, promises, expected_error)
-        if by_mean.proved:
-            return by_mean
-        by_sum = _proved(original.reduced("sum"), patched, promises, expected_error)
-        return by_sum if by_sum.proved else by_mean
+    if meant := _meant(original):
+        certificates = (_proved(one, patched, promises, expected_error) for one in meant)
+        first = next(certificates)
+        return first if first.proved else next((one for one in certificates if one.proved), first)
     if promises.by_hand and _cuts_all(original):
         kept = _proved(original.kept_attached(), patched, promises, expected_error)
         if kept.reference is not None and kept.reference.failure is None:
             return as_if_attached(kept)
     return _proved(original, patched, promises, expected_error)
+
+
+def _meant(original: Original) -> list[Original]:
+    """The originals with the references that the author may have meant, where the error leaves several of them open."""
+    message = original.before.failure.error.message if original.before.failure is not None else ""
+    if UNREDUCED in message:
+        return [original.reduced("mean"), original.reduced("sum")]
+    if BASE_CHANGED in message:
+        return [original.with_parts("views"), original.with_parts("copies")]
+    return []
 
 
 def _cuts_all(original: Original) -> bool:

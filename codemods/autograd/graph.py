@@ -383,6 +383,15 @@ class SavedTensorModified(NamedTuple):
     """Whether the failing pass comes to it for certain."""
 
 
+class BaseChange(NamedTuple):
+    """The use of one of several views whose base was changed in place before, which ends the script."""
+
+    made: Site
+    """The call that made the views."""
+    used: int
+    """The clock at that use."""
+
+
 class PartChange(NamedTuple):
     """An in-place change of a view that is one of several, or that a backward hook watches; or any view is detached."""
 
@@ -488,8 +497,8 @@ class Tape:
     """The changes among them of tensors that are only supposed to be parameters."""
     parts_changed: dict[Site, PartChange] = field(default_factory=dict)
     """In-place changes, under grad mode, of views that may not be changed."""
-    bases_changed: dict[Site, Site] = field(default_factory=dict)
-    """In-place changes of a tensor one of whose several views is used afterwards, and the call that made the views."""
+    bases_changed: dict[Site, BaseChange] = field(default_factory=dict)
+    """In-place changes of a tensor one of whose several views is used afterwards, and the first such use."""
     outs: set[Site] = field(default_factory=set)
     """Calls with ``out=`` on tensors that require grad."""
     escapes: dict[Site, GraphLeak] = field(default_factory=dict)

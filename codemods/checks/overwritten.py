@@ -36,8 +36,16 @@ def facts(interp: Interpreter) -> Iterator[Overwritten]:
     yield from (
         _fact(one, interp.tape)
         for one in found
-        if not separate_losses.may_be_separate(one.node, one.node.walked, one.failed)
+        if not (
+            separate_losses.may_be_separate(one.node, one.node.walked, one.failed) or _ends_before(one, interp.tape)
+        )
     )
+
+
+def _ends_before(clobbered: SavedTensorModified, tape: Tape) -> bool:
+    """Whether the change ends the script before the pass: by the use of a view that it took the graph from."""
+    ended = tape.bases_changed.get(clobbered.change.site)
+    return ended is not None and ended.used < clobbered.failed.clock
 
 
 def _parted(clobbered: SavedTensorModified) -> tuple[Span, Span] | None:

@@ -59,8 +59,8 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
         told = origin.span if origin is not None else None
         kind = WatchedChanged if hooked else ViewDetached if detached else PartChanged
         yield kind(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))
-    for site, made in tape.bases_changed.items():
-        yield PartChanged(made=made.span, changed=site.span, name=site.source.text_of(site.node), base=True)
+    for site, base in tape.bases_changed.items():
+        yield PartChanged(made=base.made.span, changed=site.span, name=site.source.text_of(site.node), base=True)
     for site in tape.outs:
         yield OutGiven(changed=site.span, name=site.source.text_of(site.node))
 

@@ -16,7 +16,17 @@ from autofix.codemods.autograd.catalogue import (
     operation,
     variant,
 )
-from autofix.codemods.autograd.graph import Leaf, LeafChange, Node, Operand, PartChange, Saved, Storage, StoreEvent
+from autofix.codemods.autograd.graph import (
+    BaseChange,
+    Leaf,
+    LeafChange,
+    Node,
+    Operand,
+    PartChange,
+    Saved,
+    Storage,
+    StoreEvent,
+)
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import asked_again, cuts, dtypes, escapes, holding, overwriting, parts
 from autofix.codemods.interpreter.forms import form_of, whole_of
@@ -239,7 +249,7 @@ class Recorder(Interpreter):
             if not (change.by_step or change.parameter or change.site in self.tape.parts_changed):
                 source = cell.node.operands[0].node if cell.node is not None and cell.node.operands else cell.node
                 if source is not None:
-                    self.tape.bases_changed.setdefault(change.site, source.site)
+                    self.tape.bases_changed.setdefault(change.site, BaseChange(source.site, self.tape.clock))
 
     def _note_waiting(self, args: list[Value], leaves: Collection[Leaf], node: ast.expr) -> None:
         """An operation reads parameters: note those of which a gradient waits for the step that uses it."""

@@ -38,6 +38,7 @@ from autofix.codemods.rules.assign_out import result_assigned
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by
 from autofix.codemods.rules.other_names import Place, targets_for
+from autofix.codemods.rules.views_taken import taken_again
 from autofix.codemods.rules.whole_writes import is_collected, whole_write
 
 _OPERATORS: dict[type[cst.BaseAugOp], type[cst.BaseBinaryOp]] = {
@@ -102,6 +103,7 @@ class OutOfPlace(Codemod):
         if isinstance(fact, PartChanged):
             if fact.base:  # a new tensor would leave the views as they were, and they were to change with their base
                 yield from _rows_of_a_clone(tree.expression(fact.changed), tree)
+                yield from taken_again(fact, tree)
                 return
             yield from _told_otherwise(fact.constructed, tree)
             if not _is_a_row(fact, tree):
