@@ -211,7 +211,9 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
     if isinstance(index, int):
         if -len(value.items) <= index < len(value.items):
             return interp.read(value.items[index], value)
-        if not value.more:
+        if not value.more and interp.policy.asked:  # no run may take this path
+            errors.happen(interp, "IndexError")
+        elif not value.more:
             interp.crash(f"{value.kind} index out of range", "IndexError")
         # The last known item stands for all later ones, which iterations that were not run have added.
         later = value.more and index >= 0 and bool(value.items)
