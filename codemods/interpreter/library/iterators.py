@@ -73,7 +73,7 @@ def _enumerate(interp: Interpreter, call: Call, iterable: Value, start: Value = 
         number: Value = position + first if exact else Symbol(("index", serial, position), position + first, high)
         return Sequence("tuple", [Binding(number), Binding(inner.at(position, exact))])
 
-    return LazyStream(Stream(inner.count, at, inner.whole, inner.limit))
+    return LazyStream(replace(inner, at=at, counts=False))
 
 
 @model("builtins.zip")
@@ -88,7 +88,9 @@ def _zip(interp: Interpreter, call: Call, first: Value, *others: Value, **_: Val
     whole = max((part.whole for part in inner if part.whole == streams.PARTS), default=0)
     whole = whole or min((part.whole for part in inner), default=streams.ITEMS)
     limits = [part.limit for part in inner if part.limit is not None]
-    return LazyStream(Stream(min(counts) if counts else None, at, whole, min(limits) if limits else None))
+    made = Stream(min(counts) if counts else None, at, whole, min(limits) if limits else None)
+    ends, empties = any(part.lazy for part in inner), any(part.empties for part in inner)
+    return LazyStream(replace(made, lazy=ends, empties=empties, turn=lambda: max(part.turn() for part in inner)))
 
 
 @model("builtins.reversed")
