@@ -258,7 +258,36 @@ for step in range(1000):
     optimizer.step()
 """
 
+TASKS = """\
+import torch
+from torch import nn
+
+torch.manual_seed(3)
+heads = nn.ModuleDict({"near": nn.Linear(3, 2), "far": nn.Linear(3, 2)})
+optimizer = torch.optim.SGD(heads.parameters(), lr=0.1)
+for step in range(12):
+    x, goal = torch.randn(6, 3), torch.randn(6, 2)
+    optimizer.zero_grad()
+    total = 0
+    for name in heads:
+        part = (heads[name](x) - goal).pow(2).mean()
+        part.backward()
+        total += part
+    total.backward()
+    optimizer.step()
+"""
+
 CASES = (
+    Case(
+        "the losses of a loop, and their sum behind it",
+        TASKS,
+        (
+            Patch("the sum alone", True, (("        part.backward()\n", ""),), (5, "exact")),
+            Patch("each loss alone", True, (("    total.backward()\n", ""),), (5, "exact")),
+            Patch("both, by a kept graph", False, (("part.backward()", "part.backward(retain_graph=True)"),), (5, "scaled")),
+            Patch("the last loss alone", False, (("        part.backward()\n", ""), ("total.backward()", "part.backward()")), (5, "")),
+        ),
+    ),
     Case(
         "two terms for the generator",
         PIX2PIX,

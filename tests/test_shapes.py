@@ -123,6 +123,20 @@ SHAPES = {
         """,
         ["loss = -torch.mean(action * gain.detach())"],
     ),
+    "the losses of a loop, and their sum behind it": (
+        """
+        for _ in range(3):
+            opt.zero_grad()
+            total = torch.zeros(())
+            for layer in (net, other):
+                part = crit(layer(x), y)
+                part.backward()
+                total += part
+            total.backward()
+            opt.step()
+        """,
+        [],
+    ),
     "an advantage over the critic's step, both losses computed before it": (
         """
         critic = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))

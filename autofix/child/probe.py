@@ -128,6 +128,8 @@ class Probe:
         """Number of times that each optimizer has moved its parameters in the prescribed way."""
         self._cut = False
         """Whether the pass that runs has found no graph, and was left out."""
+        self._repetition = False
+        """Whether the pass that runs was left out, as earlier passes of its step have sent the same back."""
         self._modes = Modes()
         self._called = Called(self._parameters, events, job.bounds.failed_passes or 0)
         self._beside = Beside(self._parameters, job.root)
@@ -243,6 +245,7 @@ class Probe:
             if without:
                 self._events.write(without)
         if kind == "backward" and self._quietly(self._reference.is_repetition)(bound, walked, moment):
+            self._repetition = True
             return None
         try:
             return original(*bound.args, **bound.kwargs)
@@ -319,6 +322,7 @@ class Probe:
         if failure is None and not seen.keeps:
             mark(walked.nodes, SPENT, moment)
         walked.nodes.clear()  # the caller still holds the walk while the graphs are counted
+        repetition, self._repetition = self._repetition, False
         reached, cut = seen.reached, self._cut
         if cut:
             self._cut = False
@@ -339,6 +343,7 @@ class Probe:
         told = replace(
             seen,
             cut=cut,
+            repetition=repetition,
             gradients=gradients,
             live=self._meter.measure() if not self._made else None,
             error=RunError(type(failure).__name__, str(failure), seen.line, seen.file) if failure else None,

@@ -116,11 +116,13 @@ class Pass(Compared):
 
     cut: bool = False
     """Whether it found no graph, in a run that goes on past that."""
+    repetition: bool = False
+    """Whether a reference run left it out, as earlier passes of its step have sent the same back."""
 
     @property
     def trains(self) -> bool:
         """Whether a step may be made of its gradients."""
-        return self.kind == "backward" or self.asked
+        return (self.kind == "backward" or self.asked) and not self.repetition
 
 
 @dataclass(frozen=True, kw_only=True)

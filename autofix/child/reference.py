@@ -224,17 +224,18 @@ class Reference:
                 self._stepped[tracked.index] = now
 
     def is_repetition(self, bound: inspect.BoundArguments, walked: Walk, moment: Moment) -> bool:
-        """Whether the pass is sent back once more from the roots of an earlier pass in the same step.
+        """Whether the pass sends back once more what earlier passes in the same step have sent back.
 
-        No author means such a pass: the gradients, which nothing has set to zero meanwhile, would count twice.
+        So does one from the same roots, or from a sum of such roots alone.  No author means such a pass: the
+        gradients, which nothing has set to zero meanwhile, would count twice.
         """
-        roots = roots_of(bound.arguments["tensors"])
-        earlier = [root.metadata.get(SENT) for root in roots if root is not None]
-        for root in roots:
-            if root is not None and not bound.arguments.get("inputs"):
+        roots = [root for root in roots_of(bound.arguments["tensors"]) if root is not None]
+        terms = [terms_sent(root, moment.step) for root in roots]
+        if not bound.arguments.get("inputs"):
+            for root in roots:
                 root.metadata[SENT] = moment.step
-        again = bool(earlier) and all(step == moment.step for step in earlier)
-        freed = all(SPENT in root.metadata for root in roots if root is not None)
+        again = bool(terms) and all(terms)
+        freed = all(SPENT in term.metadata for found in terms for term in found)
         kept = not any(map(has_no_gradient, walked.leaves))
         return again and freed and kept
 
@@ -303,6 +304,21 @@ class Reference:
                 handle.remove()
         pairs = zip(leaves, gradients, strict=True)
         return {leaf: torch.zeros_like(leaf) if g is None else g.detach() for leaf, g in pairs}
+
+
+def terms_sent(root: Any, step: int) -> list[Any]:
+    """The roots of earlier passes of a step whose sum a node is; empty where it has another term besides."""
+    found: list[Any] = []
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node.metadata.get(SENT) == step:
+            found.append(node)
+        elif type(node).__name__ == "AddBackward0" and node._saved_alpha == 1:
+            pending += [following for following, _ in node.next_functions if following is not None]
+        else:
+            return []
+    return found
 
 
 def reduced(tensors: Any, reduction: str) -> list[torch.Tensor]:

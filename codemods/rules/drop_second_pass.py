@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, StaleGraph
+from autofix.codemods.facts import Fact, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part
@@ -62,24 +62,68 @@ class DropSecondPass(Codemod):
 
 
 def _term_by_itself(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
-    """``first.backward()`` goes where ``(first + second).backward()`` follows: the sum has its gradient."""
-    call, total = tree.expression(fact.freed), tree.expression(fact.used)
-    statement = tree.statement_of(call)
-    if fact.loop is not None or fact.stepped or not isinstance(call, cst.Call) or statement is None:
+    """``first.backward()`` goes where ``(first + second).backward()`` follows: the sum has its gradient.
+
+    So it does in a loop that adds the losses up, ``total = total + loss``, with ``total.backward()`` behind it.
+    """
+    call = tree.expression(fact.freed)
+    statement, failed = tree.statement_of(call), tree.statement_of(tree.expression(fact.failed))
+    if fact.loop is not None or fact.stepped or not isinstance(call, cst.Call) or statement is None or failed is None:
         return
     root = call.func.value if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward" else None
     if not isinstance(root, cst.Name | cst.Attribute) or tree.code(root) != fact.name:
         return
-    terms = _terms(total) if total is not None else []
-    block, failed = tree.block_of(statement), tree.statement_of(tree.expression(fact.failed))
-    if len(terms) < 2 or not any(one.deep_equals(root) for one in terms) or failed not in block:
+    terms = _terms_at(fact.used, tree)
+    if len(terms) < 2 or not any(one.deep_equals(root) for one in terms):
         return
-    run = block[block.index(statement) + 1 : block.index(failed)]
-    if isinstance(only_part(statement), cst.Expr) and not any(reads_gradients(one, tree) for one in run):
+    run = _run(statement, failed, fact.used, tree)
+    if isinstance(only_part(statement), cst.Expr) and run is not None and not any(_asks(one, tree) for one in run):
         patch = Edit(tree).remove(statement).patch()
         yield Candidate(
             patch, f"call backward once, on the sum that contains `{fact.name}`", Keeps.ONE_PASS, fact.freed
         )
+
+
+def _run(first: Statement, second: Statement, used: Span, tree: Tree) -> list[Statement] | None:
+    """The statements that run between two passes; None where the sum at *used* may not have a term for each of them.
+
+    The first pass may stand in a loop before the second one, where each iteration adds its loss.
+    """
+    block, outer = tree.block_of(first), tree.block_of(second)
+    if second in block:
+        return block[block.index(first) + 1 : block.index(second)]
+    loop = next((one for one in outer if isinstance(one, cst.For | cst.While) and first in tree.body_of(one)), None)
+    added = tree.statement(used)
+    if loop is None or outer.index(loop) > outer.index(second) or added not in block or len(block) < 2:
+        return None
+    leaves = any(True for kind in (cst.Break, cst.Continue) for _ in _parts(loop, kind, tree))
+    within = [one for one in block if one is not first]
+    return None if leaves else [*within, *outer[outer.index(loop) + 1 : outer.index(second)]]
+
+
+def _parts(loop: cst.CSTNode, kind: type[cst.CSTNode], tree: Tree) -> Iterator[cst.CSTNode]:
+    """Parts of one kind of the statements in a loop."""
+    for statement in tree.statements_in(loop):
+        yield from (part for part in tree.children_of(statement) if isinstance(part, kind))
+
+
+def _asks(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement reads the gradients of tensors; ``torch.autograd.grad(...)`` computes others."""
+    called = {id(call.func) for call in calls_in(statement)}
+    own = (one for one in tree.inside(statement) if isinstance(one, cst.Attribute) and id(one) not in called)
+    if any(one.attr.value == "grad" for one in own):
+        return True
+    functions = (tree.function_called(call) for call in calls_in(statement))
+    return any(reads_gradients(one.body, tree) for one in functions if one is not None)
+
+
+def _terms_at(used: Span, tree: Tree) -> list[cst.BaseExpression]:
+    """The terms of the sum at *used*: ``total + loss``, or the two sides of ``total += loss``."""
+    added = tree.node(used, cst.AugAssign)
+    if isinstance(added, cst.AugAssign) and isinstance(added.operator, cst.AddAssign):
+        return [added.target, *_terms(added.value)]
+    total = tree.expression(used)
+    return _terms(total) if total is not None else []
 
 
 def _terms(total: cst.BaseExpression) -> list[cst.BaseExpression]:
