@@ -539,3 +539,9 @@ def test_a_way_without_a_graph_is_no_mistake_where_the_caller_may_choose_one_wit
 ) -> None:
     seen = analyze(Program.of(CHOSEN.replace("SPIKE", spike) + calls, "cells.py"))
     assert any(isinstance(fact, CutGraph) for fact in seen.facts) is found
+
+
+def test_a_graph_whose_values_are_read_several_times_is_walked_once() -> None:
+    """Without that the number of ways doubles with each line, and the analysis would not end."""
+    text = "import torch\nx = torch.rand(3, requires_grad=True)\n" + "x = x * x + x\n" * 64 + "x.sum().backward()\n"
+    assert analyze(Program.of(text, "ways.py")).facts == ()

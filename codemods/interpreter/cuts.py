@@ -421,9 +421,13 @@ def _sums(tops: Iterable[Node]) -> set[Node]:
 def copied(interp: Interpreter, roots: list[Operand], node: ast.expr) -> bool:
     """Whether a pass reaches nothing but fresh leaves that are copies of what had a graph: it trains nothing."""
     leaves: list[Leaf] = []
+    known: set[Node] = set()
     pending = [root.node for root in roots]
     while pending:
         one = pending.pop()
+        if one in known:
+            continue
+        known.add(one)
         if one.leaf is not None:
             leaves.append(one.leaf)
         elif one.operation == "sum_of" or (catalogue.is_operation(one.operation) and not one.opaque):

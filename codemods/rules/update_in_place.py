@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import libcst as cst
 
@@ -97,13 +98,13 @@ def _in_place(statement: Statement, tree: Tree, clear: str) -> Iterator[Patch]:
     while last + 1 < len(block) and _updates(block[last + 1], tree):
         last += 1
     run = block[first : last + 1]
-    written = [new for one in run for new in _written(one, tree, clear)]
+    lines = [_written(one, tree, clear, run[at + 1 :]) for at, one in enumerate(run)]
     if not any(isinstance(around, cst.With) and is_no_grad(around, tree) for around in tree.enclosing(statement)):
-        yield guarded(tree, run, written)
+        yield guarded(tree, run, list(chain.from_iterable(lines)))
         return
     edit = Edit(tree)
-    for one in run:
-        new = cst.FlattenSentinel(_written(one, tree, clear))
+    for one, several in zip(run, lines, strict=True):
+        new = cst.FlattenSentinel(several)
         edit.change(one, lambda _, new=new: new)  # type: ignore[misc]
     yield edit.patch()
 
@@ -177,8 +178,12 @@ def _is_update(name: str, value: cst.BaseExpression, statement: Statement, tree:
     )
 
 
-def _written(statement: Statement, tree: Tree, clear: str) -> list[Statement]:
-    """The updates of a statement, each in place, and what clears the gradients where nothing else does."""
+def _written(statement: Statement, tree: Tree, clear: str, later: Sequence[Statement] = ()) -> list[Statement]:
+    """The updates of a statement, each in place, and what clears the gradients where nothing else does.
+
+    A parameter that is updated again *later* keeps its gradient until then.
+    """
+    again = {tree.code(target) for one in later for target, _ in _updates(one, tree)}
     updates = _updates(statement, tree)
     lines: list[Statement] = []
     for at, (target, value) in enumerate(updates):
@@ -189,7 +194,7 @@ def _written(statement: Statement, tree: Tree, clear: str) -> list[Statement]:
             lines.append(cst.SimpleStatementLine(part))
     for target, _ in updates:
         name = tree.code(target)
-        if not _is_cleared(name, tree):
+        if name not in again and not _is_cleared(name, tree):
             lines.append(cst.ensure_type(cst.parse_statement(clear.format(name)), cst.SimpleStatementLine))
     return lines
 
