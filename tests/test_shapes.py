@@ -123,6 +123,39 @@ SHAPES = {
         """,
         ["loss = -torch.mean(action * gain.detach())"],
     ),
+    "a reset of the whole that nothing calls, and that calls the resets of its parts": (
+        """
+        class Cell(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.state = None
+            def reset(self):
+                self.state = None
+            def forward(self, x):
+                self.state = x if self.state is None else 0.9 * self.state + x
+                return torch.sigmoid(self.state)
+        class Stack(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.parts = nn.ModuleList([nn.Linear(3, 4), Cell(), nn.Linear(4, 3), Cell()])
+            def reset_state(self):
+                for part in self.parts:
+                    if isinstance(part, Cell):
+                        part.reset()
+            def forward(self, x):
+                for part in self.parts:
+                    x = part(x)
+                return x
+        model = Stack()
+        steps = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(4):
+            loss = crit(model(x) + model(y), y)
+            steps.zero_grad()
+            loss.backward()
+            steps.step()
+        """,
+        ["model.reset_state()"],
+    ),
     "the losses of a loop, and their sum behind it": (
         """
         for _ in range(3):

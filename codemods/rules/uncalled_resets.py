@@ -20,6 +20,12 @@ _SEVERAL = re.compile(r"(?P<parts>.*?)\[\*(?P<kind>\w+)\]")
 """The modules of a class below another one, in the name of a state: ``net[*Cell].h``."""
 
 
+_LOOKING = frozenset("isinstance hasattr callable modules children named_modules values items enumerate super".split())
+"""Functions and methods with which a reset finds the parts that have resets of their own."""
+_DEPTH = 3
+"""Levels of modules in modules whose resets are followed."""
+
+
 def candidates(fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
     """The call, at the start of each iteration, of a function that begins the carried state anew."""
     loop = tree.statement(fact.loop)
@@ -51,12 +57,33 @@ def _never_called(attribute: str, others: Counter[str], tree: Tree) -> list[cst.
     mentioned.subtract(one.name.value for one in functions)
     mentioned.subtract(others)
     texts = [text.value for module in tree.modules() for text in tree.every(cst.SimpleString, module)]
-    unused = {
-        one.name.value: one
-        for one in resets
-        if not mentioned[one.name.value] and not any(one.name.value in text for text in texts)
-    }
-    return [one for one in unused.values() if _is_plain(one, tree)]
+
+    def is_called(one: cst.FunctionDef, besides: list[cst.FunctionDef]) -> bool:
+        inside = sum(tree.called(call) == one.name.value for other in besides for call in calls_in(other.body))
+        return mentioned[one.name.value] > inside or any(one.name.value in text for text in texts)
+
+    handing = _handing_on(resets, functions, tree)
+    while called := [one for one in handing if is_called(one, handing)]:
+        handing = [one for one in handing if one not in called]
+    # What resets the whole is the better call, and the only one for a part that has no name.
+    unused = [*handing, *(one for one in resets if not is_called(one, handing))]
+    return [one for one in unused if _is_plain(one, tree)]
+
+
+def _handing_on(resets: list[cst.FunctionDef], functions: list[cst.FunctionDef], tree: Tree) -> list[cst.FunctionDef]:
+    """The functions that do nothing but call *resets*, or each other: ``for layer in self.layers: layer.reset()``."""
+    names = {one.name.value for one in resets}
+    found: list[cst.FunctionDef] = []
+    for _ in range(_DEPTH):
+        more = [one for one in functions if one not in (*found, *resets) and _only_resets(one, names, tree)]
+        names |= {one.name.value for one in more}
+        found += more
+    return found
+
+
+def _only_resets(function: cst.FunctionDef, names: set[str], tree: Tree) -> bool:
+    called = {tree.called(call) for call in calls_in(function.body)}
+    return bool(called & names) and called <= names | _LOOKING
 
 
 def _beginnings(attribute: str, functions: list[cst.FunctionDef], tree: Tree) -> set[str]:
