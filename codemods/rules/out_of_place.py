@@ -56,8 +56,9 @@ class OutOfPlace(Codemod):
     Error:
         RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation.
         For one of the views that ``chunk``, ``split`` or ``unbind`` make, and for what a module with a backward hook
-        is given or returns: Output 0 of SplitBackward0 is a view and is being modified inplace. For a view that is
-        detached in place: Can't detach views in-place.
+        is given or returns: Output 0 of SplitBackward0 is a view and is being modified inplace. For such a view that is
+        used when its base has been changed: Output 0 of Split is a view and its base or another view of its base has
+        been modified inplace. For a view that is detached in place: Can't detach views in-place.
 
     Cause:
         An operation saves its input or its result for the backward pass: ``sigmoid``, ``exp``, ``relu`` and ``softmax``
@@ -67,6 +68,7 @@ class OutOfPlace(Codemod):
     Fix:
         The operation makes a new tensor: ``x += y`` becomes ``x = x + y``, ``x.clamp_(0)`` becomes ``x = x.clamp(0)``,
         ``inplace=True`` goes, and what ``out=`` writes is assigned. What is written by index is written into a clone.
+        Several views whose base is changed are taken when it has been changed: so they see the change, as slices do.
 
     When it is not what you want:
         Where other names share the tensor and are meant to see the change, the change must come before the operation
