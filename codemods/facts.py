@@ -387,8 +387,9 @@ class PartChanged(Fact):
 
     @property
     def message(self) -> str:
-        what = "the base of several views" if self.base else "one of several views"
-        return f"`{self.name}` modifies {what} in place, which autograd does not allow"
+        if self.base:
+            return f"`{self.name}` modifies the base of several views in place, and autograd refuses their later use"
+        return f"`{self.name}` modifies one of several views in place, which autograd does not allow"
 
 
 @dataclass(frozen=True, kw_only=True)
