@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from autofix.findings import Finding
     from autofix.report.view import View
 
-SECONDS = 20.0
+SECONDS = 30.0
 """Seconds of computing that may be spent on an explanation."""
 TOLD = "_autofix_told"
 MESSAGE = re.compile(
