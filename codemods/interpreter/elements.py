@@ -211,10 +211,11 @@ def _of_sequence(interp: Interpreter, value: Sequence, index: Value, node: ast.e
     if isinstance(index, int):
         if -len(value.items) <= index < len(value.items):
             return interp.read(value.items[index], value)
-        if not value.more and interp.policy.asked:  # no run may take this path
-            errors.happen(interp, "IndexError")
-        elif not value.more:
-            interp.crash(f"{value.kind} index out of range", "IndexError")
+        if not value.more:
+            if interp.policy.asked:  # no run may take this path
+                errors.happen(interp, "IndexError")
+            else:
+                interp.crash(f"{value.kind} index out of range", "IndexError")
         # The last known item stands for all later ones, which iterations that were not run have added.
         later = value.more and index >= 0 and bool(value.items)
         return _guessed(interp.read(value.items[-1], value), value) if later else interp.fresh_symbol("item")

@@ -151,9 +151,9 @@ def is_mask(dtype: Value) -> bool:
 
 
 def _of_sizes(sizes: list[Value]) -> Shape:
-    if not sizes or not all(isinstance(size, (int, Symbol)) for size in sizes) or 0 in sizes:
+    if not sizes or not isinstance(sizes[0], int) or 0 in sizes:
         return NOTHING
-    if not isinstance(sizes[0], int):
+    if not all(isinstance(size, (int, Symbol)) for size in sizes):
         return NOTHING
     # One row of several elements is not followed: a mean over the elements makes one number of it.
     return Shape(BatchSize.CERTAIN if sizes[0] > 1 else BatchSize.UNKNOWN, len(sizes))

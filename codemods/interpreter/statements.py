@@ -415,8 +415,7 @@ def _fails(statement: ast.stmt) -> bool:
 
 def _leaves(statement: ast.stmt) -> bool:
     """Whether nothing behind a statement in its block is executed."""
-    kinds = (ast.Continue, ast.Break, ast.Return, ast.Raise)
-    return isinstance(statement, kinds) or _ends_the_program(statement)
+    return isinstance(statement, (ast.Continue, ast.Break, ast.Return)) or _fails(statement)
 
 
 def _alternatives(node: ast.If) -> tuple[ast.expr, ...]:

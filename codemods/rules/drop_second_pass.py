@@ -96,15 +96,10 @@ def _run(first: Statement, second: Statement, used: Span, tree: Tree) -> list[St
     added = tree.statement(used)
     if loop is None or outer.index(loop) > outer.index(second) or added not in block or len(block) < 2:
         return None
-    leaves = any(True for kind in (cst.Break, cst.Continue) for _ in _parts(loop, kind, tree))
+    parts = (part for one in tree.statements_in(loop) for part in tree.children_of(one))
+    leaves = any(isinstance(part, cst.Break | cst.Continue) for part in parts)
     within = [one for one in block if one is not first]
     return None if leaves else [*within, *outer[outer.index(loop) + 1 : outer.index(second)]]
-
-
-def _parts(loop: cst.CSTNode, kind: type[cst.CSTNode], tree: Tree) -> Iterator[cst.CSTNode]:
-    """Parts of one kind of the statements in a loop."""
-    for statement in tree.statements_in(loop):
-        yield from (part for part in tree.children_of(statement) if isinstance(part, kind))
 
 
 def _asks(statement: Statement, tree: Tree) -> bool:

@@ -18,8 +18,6 @@ from autofix.codemods.rules.base import Candidate
 
 _SEVERAL = re.compile(r"(?P<parts>.*?)\[\*(?P<kind>\w+)\]")
 """The modules of a class below another one, in the name of a state: ``net[*Cell].h``."""
-
-
 _LOOKING = frozenset("isinstance hasattr callable modules children named_modules values items enumerate super".split())
 """Functions and methods with which a reset finds the parts that have resets of their own."""
 _DEPTH = 3
