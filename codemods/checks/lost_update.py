@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from autofix.codemods.facts import UpdateLost
 from autofix.codemods.interpreter.protocol import Interpreter
-from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.nodes import COMPREHENSIONS, Nodes
 from autofix.codemods.source.sources import Site
 
 _CLEARED = re.compile(r"\.grad(\.data)?\.(zero_|detach_|requires_grad_)\(|\.grad is (not )?None")
@@ -67,8 +67,8 @@ def _is_lost(update: ast.Assign, name: str, nodes: Nodes) -> bool:
     home = nodes.within(outer[-1]) if outer else nodes.all
     hidden = {
         part
-        for one in (*functions, *loops, *(one for one in nodes.all if isinstance(one, _COMPREHENSIONS)))
-        if update not in nodes.within(one) and (not isinstance(one, _COMPREHENSIONS) or _hands_out(one, name))
+        for one in (*functions, *loops, *(one for one in nodes.all if isinstance(one, COMPREHENSIONS)))
+        if update not in nodes.within(one) and (not isinstance(one, COMPREHENSIONS) or _hands_out(one, name))
         for part in nodes.within(one)
     }
     later = home[home.index(update) + len(nodes.within(update)) :]
@@ -81,5 +81,4 @@ def _hands_out(comprehension: ast.AST, name: str) -> bool:
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DECLARING = (ast.Global, ast.Nonlocal)

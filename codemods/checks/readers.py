@@ -14,7 +14,7 @@ from autofix.codemods.checks.known import Known
 from autofix.codemods.interpreter import told_names
 from autofix.codemods.interpreter.entries import CONTAINS
 from autofix.codemods.interpreter.holding import is_meter
-from autofix.codemods.source.nodes import Nodes, children, own_parts
+from autofix.codemods.source.nodes import COMPREHENSIONS, Nodes, children, own_parts
 from autofix.codemods.source.sources import Source, last_name
 
 
@@ -175,10 +175,7 @@ def _mentioned(nodes: Nodes) -> dict[str, list[ast.stmt]]:
     return found
 
 
-_SCOPES = (
-    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
-    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, *COMPREHENSIONS)
 
 
 def _assigning(nodes: Nodes) -> dict[str, list[ast.AST]]:
@@ -312,9 +309,7 @@ def _ends_in_number(around: ast.AST) -> bool:
 
 def _told_one_by_one(part: ast.AST, name: str) -> Iterator[ast.AST]:
     """The mention in a comprehension that wants the number of each item: ``[loss.item() for loss in log[-10:]]``."""
-    for loop in (
-        part.generators if isinstance(part, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)) else ()
-    ):
+    for loop in part.generators if isinstance(part, COMPREHENSIONS) else ():
         base: ast.expr = loop.iter
         while isinstance(base, ast.Subscript):
             base = base.value

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from autofix.codemods.interpreter.frameworks import CALLED, STARTS, is_step
-from autofix.codemods.source.nodes import Nodes
+from autofix.codemods.source.nodes import COMPREHENSIONS, Nodes
 from autofix.codemods.source.reach import ImportedPasses, imported_passes
 from autofix.codemods.source.sources import Sources, last_name, parse
 
@@ -387,12 +387,7 @@ def _is_pass(node: ast.Attribute, imported: ImportedPasses) -> bool:
     return node.attr != "grad" or last_name(node.value) in imported.modules
 
 
-_SCOPES = frozenset(
-    (
-        *(ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef),
-        *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Global),
-    )
-)
+_SCOPES = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Global, *COMPREHENSIONS))
 """Nodes that bind names of their own, the function itself included."""
 _LOOPS = frozenset((ast.For, ast.While))
 _MAY_FAIL = frozenset((ast.Call, ast.Subscript, ast.keyword, ast.Assign, ast.AugAssign))

@@ -14,6 +14,8 @@ from typing import TypeVar
 N = TypeVar("N", bound=ast.AST)
 T = TypeVar("T")
 
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+"""Expressions that loop; their targets are names of their own."""
 _PLAIN = frozenset("ctx op ops id attr kind type_comment module level conversion is_async simple lineno".split())
 """Fields that hold no node of interest: names, numbers, operators, and whether a name is loaded or stored."""
 _TEXTS = {ast.Constant: "value", ast.Global: "names", ast.Nonlocal: "names", ast.arg: "arg", ast.keyword: "arg"}
