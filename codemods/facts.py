@@ -228,6 +228,8 @@ class StaleGraph(Fact):
     """Whether an optimizer steps between the two passes, or they are in different iterations."""
     repeats: bool = field(default=False, metadata={"role": False})
     """Whether the loss of the failing pass has a term of the other one's loss, as the sum of all losses so far has."""
+    total: bool = field(default=False, metadata={"role": False})
+    """Whether the failing pass is of a sum of losses, each taken once, that were sent backward where this one was."""
     thawed: bool = field(default=False, metadata={"role": False})
     """Whether it is a frozen parameter, which a change in place has given a graph."""
     target: bool = field(default=False, metadata={"role": False})

@@ -289,6 +289,16 @@ CASES = (
         ),
     ),
     Case(
+        "the losses of a loop, and the total of their stack",
+        TASKS.replace("total = 0", "parts = []").replace("total += part", "parts.append(part)").replace(
+            "total.backward()", "torch.stack(parts).sum().backward()"
+        ),
+        (
+            Patch("the stack alone", True, (("        part.backward()\n", ""),), (5, "exact")),
+            Patch("both, by a kept graph", False, (("part.backward()", "part.backward(retain_graph=True)"),), (5, "scaled")),
+        ),
+    ),
+    Case(
         "two terms for the generator",
         PIX2PIX,
         (

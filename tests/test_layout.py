@@ -29,7 +29,8 @@ DISTILS = ROOT / "autofix" / "codemods" / "autograd" / "distil_catalogue.py"
 FLOORS = [
     ["autofix.codemods.facts"],
     ["autofix.codemods.source"],
-    ["autofix.codemods.autograd", "autofix.codemods.rewriting"],
+    ["autofix.codemods.autograd"],
+    ["autofix.codemods.rewriting"],
     ["autofix.codemods.formula"],
     ["autofix.codemods.interpreter"],
     ["autofix.codemods.checks"],

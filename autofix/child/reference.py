@@ -315,10 +315,27 @@ def terms_sent(root: Any, step: int) -> list[Any]:
         if node.metadata.get(SENT) == step:
             found.append(node)
         elif type(node).__name__ == "AddBackward0" and node._saved_alpha == 1:
-            pending += [following for following, _ in node.next_functions if following is not None]
+            pending += _below(node)
+        elif stack := _stacked(node):
+            pending += _below(stack)
         else:
             return []
     return found
+
+
+def _below(node: Any) -> list[Any]:
+    return [following for following, _ in node.next_functions if following is not None]
+
+
+def _stacked(node: Any) -> Any:
+    """The stack of single numbers whose total a node is, ``torch.stack(losses).sum()``; None where it is none."""
+    below = _below(node) if type(node).__name__ in ("SumBackward0", "SumBackward1") else []
+    single = (
+        bool(below)
+        and type(below[0]).__name__ == "StackBackward0"
+        and tuple(node._saved_self_sym_sizes) == (len(below[0].next_functions),)
+    )
+    return below[0] if single else None
 
 
 def reduced(tensors: Any, reduction: str) -> list[torch.Tensor]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Span
 from autofix.codemods.facts import Drop as Dropped
 from autofix.evidence.places import Chain
@@ -17,7 +18,6 @@ from autofix.evidence.witness import Drop
 
 MOST = 12
 """Facts for one failure."""
-MODES = frozenset({"no_grad", "inference_mode", "set_grad_enabled"})
 NUMPY = frozenset({"np", "numpy"})
 VALUES = frozenset({"numpy", "item", "tolist", "detach"})
 TENSORS = frozenset({"tensor", "as_tensor", "from_numpy", "FloatTensor", "Tensor"})
@@ -155,7 +155,7 @@ def _guards(texts: Texts, chain: Chain) -> Iterator[Span]:
             if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 calls = one.decorator_list
             names = {_name(call) if isinstance(call, ast.Call) else getattr(call, "attr", "") for call in calls}
-            if names & MODES:
+            if names & set(groups.GRAD_MODES):
                 yield text.span(one)
                 return
     for text in texts.all:

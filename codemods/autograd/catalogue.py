@@ -47,6 +47,13 @@ class Operation(NamedTuple):
     """Whether tensors have a method that does the same in place."""
     fields: tuple[str, ...] = ()
     """Names of its results, where it has several: ``torch.linalg.eigh(a).eigenvalues``; empty for those without."""
+    whole: bool = False
+    """Whether its result is of truth values or whole numbers, whatever it is given."""
+    unary: bool = False
+    """Whether it is a method that tensors are called with, or may be, without another tensor and without a number."""
+    layout: str = ""
+    """Memory layout, where the kind does not tell it.  Contiguous ``always``, or ``kept``: of contiguous arguments.  Of
+    views: all elements ``shown`` in their order, all of them ``reordered``, or a ``part`` along a dimension."""
 
     def at(self, argument: str) -> int | None:
         """The position of an argument; None where the operation has no argument of this name."""
@@ -143,6 +150,9 @@ def _operation(name: str, row: dict[str, Any]) -> Operation:
         usual=row.get("usual", {}),
         in_place=row.get("in_place", False),
         fields=tuple(row.get("fields", ())),
+        whole=row.get("whole", False),
+        unary=row.get("unary", False),
+        layout=row.get("layout", ""),
     )
 
 

@@ -212,6 +212,43 @@ WITHOUT_GRADIENT = frozenset(
     linalg_matrix_rank bool int long short byte char unique""".split()
 )
 """Composite operations whose result has no graph."""
+WHOLE_NUMBERS = frozenset(
+    """all any argmax argmin argsort argwhere bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+    bitwise_xor bool bucketize byte char count_nonzero eq gcd ge greater greater_equal gt int isclose isfinite isin
+    isinf isnan isneginf isposinf isreal lcm le less less_equal linalg_matrix_rank logical_and logical_not logical_or
+    logical_xor long lt multinomial ne nonzero nonzero_static not_equal one_hot searchsorted short signbit""".split()
+)
+"""Operations whose results are truth values or whole numbers, whatever they are given."""
+LAYOUTS: dict[str, str] = {
+    **dict.fromkeys(
+        """matmul mm bmm mv linear addmm baddbmm linalg_matmul softmax log_softmax special_softmax special_log_softmax
+        layer_norm embedding""".split(),
+        "always",
+    ),
+    **dict.fromkeys(
+        """addbmm addmv addr outer ger conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+        avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d adaptive_avg_pool1d adaptive_avg_pool2d
+        adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d lp_pool1d lp_pool2d lp_pool3d
+        pad constant_pad_nd reflection_pad2d replication_pad2d interpolate upsample upsample_nearest upsample_bilinear
+        grid_sample fold glu tril triu cross cosine_similarity pairwise_distance cdist masked_select repeat_interleave
+        pixel_shuffle pixel_unshuffle channel_shuffle local_response_norm topk sort kthvalue mode diff""".split(),
+        "kept",
+    ),
+    **dict.fromkeys(
+        """view view_as reshape reshape_as flatten ravel unflatten squeeze unsqueeze atleast_1d atleast_2d atleast_3d
+        detach positive conj conj_physical resolve_conj resolve_neg""".split(),
+        "shown",
+    ),
+    **dict.fromkeys(
+        """t transpose permute movedim moveaxis swapaxes swapdims adjoint contiguous expand expand_as
+        broadcast_to""".split(),
+        "reordered",
+    ),
+    **dict.fromkeys("select narrow split split_with_sizes chunk tensor_split unbind".split(), "part"),
+}
+"""Memory layout of results that the kind does not tell: the words are those of ``catalogue.Operation.layout``."""
+UNARY = frozenset(("clamp_min", "clamp_max"))
+"""Operations that are given a number beside the tensor, as a rule."""
 NO_OPERATIONS = frozenset(("assert_int_or_pair", "unfold"))
 """Functions of ``torch.nn.functional`` that are none of tensors, or have another's name."""
 SEVERAL = frozenset(("std_mean", "var_mean"))

@@ -101,6 +101,14 @@ def _longest(functions: list[Any]) -> list[str]:
     return found
 
 
+def _is_unary(function: Any) -> bool:
+    """Whether a function is a method of tensors, takes no further tensor, and need not be given a number."""
+    methods = {str(one.name) for one in function.variants}
+    rest = [one for one in function.func.arguments.flat_all if one.name != "self"]
+    needed = {str(one.type) for one in rest if one.default is None}
+    return "method" in methods and "Scalar" not in needed and not any("Tensor" in str(one.type) for one in rest)
+
+
 def _results(function: Any) -> list[str]:
     """The names of a function's results, empty for those without."""
     return [out.name or "" for out in function.func.returns]
@@ -219,6 +227,8 @@ class _Table:
             row["fields"] = fields
         if any(one.func.name.name.inplace for one in functions):
             row["in_place"] = True
+        if any(map(_is_unary, plain)):
+            row["unary"] = True
         return row
 
 
@@ -314,6 +324,12 @@ def _checked(operations: dict[str, Row]) -> dict[str, Row]:
         operations[name]["usual"] = usual
         if not {*usual} <= {*operations[name]["args"]}:
             raise ValueError(f"{name} has not all of the arguments {', '.join(usual)}")
+    for name in composites.WHOLE_NUMBERS:
+        operations[name]["whole"] = True
+    for name in composites.UNARY:
+        operations[name]["unary"] = True
+    for name, layout in composites.LAYOUTS.items():
+        operations[name]["layout"] = layout
     for name in composites.SAVES:
         row = operations[name]
         unknown = {*row["saves"], *itertools.chain(*row["saves"].values())} - {*row["args"], "result", "copy"}
@@ -342,6 +358,8 @@ def main() -> None:
     for name, (written, saves) in composites.ROWS.items():
         row = operations.setdefault(name, {"kind": composites.KINDS.get(name, ""), "tensors": written.split()})
         row |= {"args": written.split(), "saves": {key: saved.split() for key, saved in saves.items()}}
+        if written == "self":
+            row["unary"] = True
         if name in composites.WITHOUT_GRADIENT:
             row["differentiable"] = False
     private = re.compile(composites.PRIVATE).fullmatch

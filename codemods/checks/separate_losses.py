@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.autograd.graph import BackwardCall, Node
-
-_WEIGHS = frozenset("mul div neg mean sum".split())
-"""Operations by which a loss is weighed or reduced before it is sent backward."""
 
 
 def may_be_separate(made: Node, first: BackwardCall | None, second: BackwardCall) -> bool:
@@ -42,7 +40,7 @@ def _items(made: Node, one: BackwardCall) -> list[Node]:
 
 def _is_sent(items: list[Node], one: BackwardCall) -> bool:
     """Whether a pass begins at these items, weighed at most."""
-    return all(user.operation in _WEIGHS for user in one.above(items))
+    return all(user.operation in groups.SCALES for user in one.above(items))
 
 
 def _meets_network(items: list[Node], one: BackwardCall) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import replace
 
-from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, LoopPoint, Node, StoreEvent, Tape, crossing
 from autofix.codemods.checks import chains, separate_losses, targets
 from autofix.codemods.checks.story import (
@@ -83,6 +83,7 @@ def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGr
         together=bool(stale.freed.steps) and stale.freed.steps == stale.failed.steps and not stale.freed.served_again,
         stepped=point is not None or _is_stepped(stale, tape),
         repeats=_repeats(stale),
+        total=_is_total(stale, tape),
         thawed=node.site in tape.thawed,
         target=not inside and _is_run_again(stale, point) and targets.is_target(stale, point),
         served=point is not None and point.instance in serving,
@@ -104,9 +105,8 @@ def _is_stepped(stale: FreedGraphUse, tape: Tape) -> bool:
     return any(stale.freed.clock <= abs(moment) < stale.failed.clock for one in tape.passes for moment in one.steps)
 
 
-_ADDED = frozenset("add sub div mul neg stack cat sum_of".split())  # the last one is Python's own `sum`
-_REDUCED = frozenset(("sum", "mean"))
-_JOINED = frozenset(("stack", "cat"))
+_ADDED = groups.ADDS | groups.WEIGHS | groups.JOINS
+_ADDED_ONCE = groups.JOINS | {"add", "sum_of"}
 
 
 class _Walk:
@@ -119,16 +119,20 @@ class _Walk:
     def parts(self, node: Node) -> list[Node]:
         return self._below.get(id(node), [])
 
-    def terms(self) -> set[int]:
-        """Identities of the losses that the roots are sums of; of a loss that is no sum, itself."""
+    def terms(self, *, weighed: bool = True) -> set[int]:
+        """Identities of the losses that the roots are sums of; of a loss that is no sum, itself.
+
+        *weighed*: also of the sums that take a term with a weight, or less another one.
+        """
+        reduces, adding = (groups.REDUCES, _ADDED) if weighed else ({"sum"}, _ADDED_ONCE)
         found: set[int] = set()
         nodes = list(self.roots)
         seen = set(map(id, nodes))
         while nodes:
             node = nodes.pop()
             parts = self.parts(node)
-            joins = node.operation in _REDUCED and any(part.operation in _JOINED for part in parts)
-            adds = node.operation in _ADDED and not (node.operation in ("mul", "div") and len(parts) > 1)
+            joins = node.operation in reduces and any(part.operation in groups.JOINS for part in parts)
+            adds = node.operation in adding and not (node.operation in ("mul", "div") and len(parts) > 1)
             if not (joins or adds):
                 found.add(id(node))
                 continue
@@ -143,7 +147,7 @@ class _Walk:
         for node in self.roots:
             while len(self.parts(node)) == 1 and _is_of_elements(node.operation):
                 node = self.parts(node)[0]
-            if node.operation in _JOINED:
+            if node.operation in groups.JOINS:
                 found |= set(map(id, self.parts(node)))
         return found
 
@@ -155,6 +159,16 @@ def _repeats(stale: FreedGraphUse) -> bool:
         return True
     results = before.results()
     return bool(results) and results < after.results()
+
+
+def _is_total(stale: FreedGraphUse, tape: Tape) -> bool:
+    """Whether the failing pass is of a plain sum, and the earlier ones at the other's place are of terms of it."""
+    failed, site = stale.failed, stale.freed.site
+    terms = _Walk(failed).terms(weighed=False)
+    earlier = (
+        one for one in tape.passes if one.site == site and one.clock < failed.clock and one.steps == failed.steps
+    )
+    return len(terms) > 1 and all({id(root) for root in one.roots()} <= terms for one in earlier)
 
 
 def _is_of_elements(name: str) -> bool:

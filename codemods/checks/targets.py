@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.graph import FreedGraphUse, Leaf, LoopPoint, Node
 from autofix.codemods.interpreter import cuts
 
 _FAR = 12
 """Operations on the way from a value to the comparison."""
-_COMPARES, _WEIGHS = frozenset("sub div cosine_similarity pairwise_distance".split()), frozenset(("mul",))
-_JOINS = frozenset(("stack", "cat"))
+_COMPARES = frozenset("sub div cosine_similarity pairwise_distance".split())
 _STATISTICS = frozenset("add sub mul div mean std var max min amax amin median quantile gather".split())
 _DISTANCES = frozenset("pow square abs norm linalg_norm vector_norm".split())
-_PROBABILITIES = frozenset("softmax log_softmax sigmoid logsigmoid exp".split())
 
 
 def is_target(stale: FreedGraphUse, now: LoopPoint | None) -> bool:
@@ -37,7 +35,7 @@ def is_target(stale: FreedGraphUse, now: LoopPoint | None) -> bool:
     for _ in range(_FAR):
         if reader is None:
             return False
-        if len(reader.operands) > 1 and not (reader.operation in _JOINS and _are_old(reader, is_older)):
+        if len(reader.operands) > 1 and not (reader.operation in groups.JOINS and _are_old(reader, is_older)):
             if _is_distance(reader, below, users.get(id(reader), [])) and mine == set(_leaves_beside(reader, below)):
                 return True
             return _meets_as_target(reader, below, stale.node) and mine <= _fresh_leaves(reader, below, is_older)
@@ -55,11 +53,11 @@ def _are_old(reader: Node, is_older: Callable[[Node], bool]) -> bool:
 
 def _meets_as_target(reader: Node, below: Node, value: Node) -> bool:
     """Whether an operation takes the value, by way of *below*, as the target of a loss, a weight or a statistic."""
-    made = {one.node.operation for one in value.operands} if value.operation in _JOINS else {value.operation}
+    made = {one.node.operation for one in value.operands} if value.operation in groups.JOINS else {value.operation}
     if reader.operation in _COMPARES:
-        return made <= _STATISTICS | _PROBABILITIES
-    if reader.operation in _WEIGHS:
-        return made <= _PROBABILITIES
+        return made <= _STATISTICS | groups.LIKELIHOODS
+    if reader.operation == "mul":
+        return made <= groups.LIKELIHOODS
     row = catalogue.operation(reader.operation)
     return row.kind == catalogue.LOSS and row.arguments[1:2] == ("target",) and reader.operands[-1].node is below
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_method, of_tensors, operation
 from autofix.codemods.autograd.graph import Leaf, Storage
 from autofix.codemods.interpreter import (
@@ -63,7 +64,6 @@ COMMAND_LINE = ("command line",)
 """The key of ``sys.argv``."""
 TORCH = "2.13.0"
 """The release of PyTorch that programs are read for: what they do for older ones alone is not followed."""
-_SHAPES = frozenset("shape ndim dim size numel nelement ndimension".split())
 _OF_DICTIONARIES = frozenset(dir(dict))
 _ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
 _ONLY_LISTS = frozenset("append extend insert remove pop clear sort reverse copy".split())
@@ -469,7 +469,7 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
             return None
         identity = interp.identity(value.cell.leaf or value.cell)
         return interp.symbol(("grad", identity) if interp.sources.keeps_derivatives else ("grad", identity, "data"))
-    if name in _SHAPES:
+    if name in groups.SHAPES:
         # Code that decides by the shape would not send back a tensor of several elements.
         if value.cell.node is None:
             value.cell.extent = NOTHING
@@ -483,7 +483,7 @@ def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr)
     if name == "_version":
         return value.cell.storage.version
     if name in _NOT_TENSORS:
-        if name in _SHAPES:
+        if name in groups.SHAPES:
             return size_of(interp, value, ("attr", None, name))
         return interp.symbol(("attr", interp.identity(value.cell), name))
     if name in VIEW_ATTRIBUTES:

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
@@ -380,7 +381,7 @@ def instantiate(
 
 _CALLS_NOTHING = re.compile(r"torch\.(nn|autograd|utils\.data)\.|(builtins|abc|typing|enum|collections|dataclasses)\b")
 """Classes whose own code calls no methods of derived classes but those that are followed."""
-_GRAD_MODES = re.compile(r"torch\.(\w+\.)*(no_grad|enable_grad|inference_mode)$")
+_GRAD_MODES = re.compile(rf"torch\.(\w+\.)*({'|'.join(groups.WITHOUT_GRAPH)}|enable_grad)$")
 
 
 def _is_record(cls: Class) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.graph import (
     BackwardWithoutGraph,
     Detachment,
@@ -45,23 +45,12 @@ _COPIES = frozenset(("tensor", "tensors", TENSORS_AND_NUMBERS, ARRAY_OF_SEVERAL,
 """Drops that are no way to say that a value is meant as a constant."""
 _DETACHES = ("detach", "data", "variable")
 _CONSTANTS = (*_DETACHES, "grad")
-_PROBABILITIES = frozenset(("sigmoid", "softmax"))
-# Methods that have no tensors but their own among what they are called with.
-_OF_DATA = frozenset(
-    """select index squeeze unsqueeze view reshape flatten permute transpose contiguous clone
-    sum mean max min argmax amax amin t expand repeat chunk split unbind detach abs clamp clamp_min clamp_max float
-    double long int bool exp log log1p sqrt square neg sign round floor ceil sigmoid tanh relu softmax log_softmax
-    cumsum cumprod prod std var norm any all flip roll narrow median cos sin tan acos asin atan cosh sinh acosh asinh
-    atanh erf expm1 log2 log10 rsqrt reciprocal logit softplus nan_to_num""".split()
+_NUMBERS = groups.SIZES | frozenset(
+    """number item tolist stride len round index count get_device is_floating_point is_complex equal allclose torch.cuda
+    torch.device time compare""".split()
 )
-_NUMBERS = frozenset(
-    """number item tolist size dim numel stride len nelement ndimension round index count get_device
-    is_floating_point is_complex equal allclose torch.cuda torch.device time compare""".split()
-)
-# Sums of losses: where several of these lost their graphs, all of them want theirs back.
-_SUMS = frozenset("add sum_of sum mean stack cat div".split())
-_ADDS = frozenset(("add", "sub", "sum_of"))
-_SCALES = frozenset(("mul", "div", "neg", "sum", "mean"))
+_SUMS = groups.REDUCES | groups.JOINS | {"add", "sum_of", "div"}
+"""Sums of losses: where several of the terms lost their graphs, all of them want theirs back."""
 
 
 _SINGLE = (TensorRef, Symbol, Method, Instance)
@@ -290,7 +279,7 @@ def plain_number(key: Hashable, depth: int = 8) -> bool:
             called = key[2]
             if not (isinstance(called, tuple) and len(called) == 3 and called[0] == "method"):
                 return False
-            return called[2] in _OF_DATA and plain_number(called[1], depth - 1)
+            return catalogue.operation(called[2]).unary and plain_number(called[1], depth - 1)
         case "~" | "new" if len(key) > 2:
             label = key[1]
             return isinstance(label, str) and (label in _NUMBERS or label.startswith("torch.utils.data"))
@@ -413,9 +402,9 @@ def _sums(tops: Iterable[Node]) -> set[Node]:
         if one in reached:
             continue
         reached.add(one)
-        if one.operation in _ADDS or (one.operation in _SCALES and len(one.operands) == 1):
+        if one.operation in groups.ADDS or (one.operation in groups.SCALES and len(one.operands) == 1):
             pending += [operand.node for operand in one.operands]
-    return {one for one in reached if one.operation in _ADDS}
+    return {one for one in reached if one.operation in groups.ADDS}
 
 
 def copied(interp: Interpreter, roots: list[Operand], node: ast.expr) -> bool:
@@ -510,7 +499,7 @@ def is_probability(node: Node) -> bool:
     """Whether a node's result lies between 0 and 1: a sigmoid's or a softmax's, or a part of one."""
     while catalogue.picks(node.operation) and len(node.operands) == 1:
         node = node.operands[0].node
-    return node.operation in _PROBABILITIES
+    return node.operation in groups.PROBABILITIES
 
 
 def is_likelihood(node: Node, deep: int = 12) -> bool:

@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.facts import CACHES
 from autofix.codemods.interpreter import (
     attributes,
@@ -103,7 +104,7 @@ def _decorated(interp: Interpreter, value: Value, decorator: Value, node: ast.ex
             last = decorator.path.rpartition(".")[2]
             if last in ("singledispatch", "singledispatchmethod"):
                 return interp.fresh_symbol("dispatched")  # which body runs is for the arguments to say
-            if last in ("no_grad", "inference_mode"):
+            if last in groups.WITHOUT_GRAPH:
                 value.grad_mode = False
             elif last == "enable_grad":
                 value.grad_mode = True

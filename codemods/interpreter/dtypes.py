@@ -8,24 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.interpreter.values import Name, Sequence, Symbol, TensorRef, Value
-
-WHOLE = frozenset(
-    """all any argmax argmin argsort argwhere bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-    bitwise_xor bool bucketize byte char count_nonzero eq gcd ge greater greater_equal gt int isclose isfinite isin
-    isinf isnan isneginf isposinf isreal lcm le less less_equal linalg_matrix_rank logical_and logical_not logical_or
-    logical_xor long lt multinomial ne nonzero nonzero_static not_equal one_hot searchsorted short signbit""".split()
-)
-"""Operations whose results are truth values or whole numbers, whatever they are given."""
 
 _WHOLE_TENSORS = frozenset("LongTensor IntTensor ShortTensor ByteTensor CharTensor BoolTensor".split())
 _CREATED = _WHOLE_TENSORS | {"randperm", "tril_indices", "triu_indices"}
 _NUMBERED = frozenset(("arange", "tensor", "as_tensor"))
 """Functions whose results have the type of the numbers that they are given."""
-_WHOLE_TYPES = frozenset("bool uint8 int8 int16 int32 int64 short int long".split())
-_NUMBER_TYPES = _WHOLE_TYPES - {"bool", "uint8"}
-_FLOATING_TYPES = frozenset("float double half bfloat16 float16 float32 float64".split())
+_NUMBER_TYPES = groups.WHOLE_TYPES - {"bool", "uint8"}
 
 
 def _type_named(value: Value, names: frozenset[str]) -> bool:
@@ -37,23 +27,23 @@ def is_whole_type(value: Value) -> bool:
     """Whether a value is a type of whole numbers or truth values: ``torch.long``, ``torch.LongTensor``, or its name."""
     name = value.path if isinstance(value, Name) else value if isinstance(value, str) else ""
     last = name.rpartition(".")[2]
-    return _type_named(value, _WHOLE_TYPES) or (name.startswith("torch.") and last in _WHOLE_TENSORS)
+    return _type_named(value, groups.WHOLE_TYPES) or (name.startswith("torch.") and last in _WHOLE_TENSORS)
 
 
 def is_type(value: Value) -> bool:
     """Whether a value is one of torch's types of elements, written out: ``torch.float32``."""
-    return _type_named(value, _WHOLE_TYPES | _FLOATING_TYPES)
+    return _type_named(value, groups.WHOLE_TYPES | groups.FLOATING_TYPES)
 
 
 def is_whole(name: str) -> bool:
     """Whether the result of an operation certainly holds whole numbers or truth values."""
-    return catalogue.operation(name).name in WHOLE
+    return catalogue.operation(name).whole
 
 
 def of_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> bool:
     """Whether a new tensor certainly holds whole numbers or truth values: ``torch.arange(4)``."""
     if "dtype" in keywords:
-        return _type_named(keywords["dtype"], _WHOLE_TYPES)
+        return _type_named(keywords["dtype"], groups.WHOLE_TYPES)
     if name.endswith("_like"):
         return bool(args) and isinstance(args[0], TensorRef) and args[0].cell.whole
     return name in _CREATED or name == "randint" or (name in _NUMBERED and bool(args) and all(map(_all_whole, args)))
@@ -131,7 +121,7 @@ def may_copy(tensor: TensorRef, name: str, args: list[Value]) -> bool:
     """Whether a cast of *tensor*, of whole numbers, copies it, or may do so: to a type that these may not have."""
     if not tensor.cell.whole:
         return False
-    if name in _FLOATING_TYPES or any(_type_named(one, _FLOATING_TYPES) for one in args):
+    if name in groups.FLOATING_TYPES or any(_type_named(one, groups.FLOATING_TYPES) for one in args):
         return True
     if name in _SHORTER or any(_type_named(one, _SHORTER) for one in args):
         return True

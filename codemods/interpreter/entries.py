@@ -11,6 +11,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.interpreter.frameworks import CALLED, STARTS, is_step
 from autofix.codemods.source.nodes import COMPREHENSIONS, Nodes
 from autofix.codemods.source.reach import ImportedPasses, imported_passes
@@ -80,7 +81,7 @@ def is_model_that_overwrites(text: str) -> bool:
 
 
 _PARAMETER = re.compile(r"\b(\w+)\s*=[^=\n]*(?:requires_grad\s*=\s*True|\bParameter\()")
-_VIEWS = "view reshape squeeze unsqueeze flatten t transpose permute narrow select diagonal".split()
+_VIEWS = sorted(groups.RESHAPES | {"narrow", "select", "diagonal"})
 _PART_OF = rf"(?:\[[^\]\n]*\]|\.T\b|\.(?:{'|'.join(_VIEWS)})\([^()\n]*\))*"
 """Pattern of the steps from a tensor to a part of it."""
 _CHANGED = _PART_OF + (

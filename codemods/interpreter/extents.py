@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.interpreter.values import NOTHING, BatchSize, Name, Sequence, Shape, Symbol, TensorRef, Value
 
 _MANY = Shape(BatchSize.CERTAIN, 1)
 _PADDED = Shape(BatchSize.LIKELY, 2)
 
-_FLAT = frozenset("view reshape flatten squeeze unsqueeze transpose permute ravel t contiguous".split())
 _PER_ROW = frozenset(
     """cross_entropy nll_loss CrossEntropyLoss NLLLoss ctc_loss cosine_embedding_loss CosineSimilarity
     PairwiseDistance cosine_similarity pairwise_distance""".split()
@@ -195,7 +194,7 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
         return _of_einsum(args[0], args[1:])
     if not first.several:
         return NOTHING
-    if name in _FLAT:
+    if name in groups.RESHAPES:
         return _reshaped(name, args, first)
     if name in ("sort", "cummax", "cummin", "bmm", "cdist"):
         return first
@@ -355,7 +354,7 @@ def of_module(kind: str, values: list[Value], options: Mapping[str, Value]) -> S
     first = extent_of(values[0])
     if kind == "Embedding":
         return first._replace(dims=first.dims + 1) if first.several else NOTHING
-    if kind in _ROW_BY_ROW or "Norm" in kind or kind in ("RNN", "GRU", "LSTM", "Flatten", "Unflatten"):
+    if kind in _ROW_BY_ROW or "Norm" in kind or kind in groups.RECURRENT | {"Flatten", "Unflatten"}:
         # A layer takes no batch without a second dimension; of a single vector it may make a single number.
         if first.several and isinstance(values[0], Symbol):
             return first._replace(dims=max(first.dims, 2))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.graph import Leaf, Saved
 from autofix.codemods.interpreter import (
     class_lookup,
@@ -32,9 +32,6 @@ from autofix.codemods.interpreter.values import (
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
-
-_RECURRENT = frozenset(("RNN", "GRU", "LSTM"))
-_CELLS = frozenset(("RNNCell", "GRUCell", "LSTMCell"))
 
 
 def become_base(
@@ -103,7 +100,7 @@ def update_dictionary(interp: Interpreter, module: TorchModule, given: Value, no
 def _parameters_of(kind: str, args: list[Value], keywords: dict[str, Value]) -> tuple[str, ...]:
     """The names of a layer's parameters; none where they are not known."""
     row = catalogue.module(kind)
-    if kind in ("RNN", "LSTM", "GRU"):
+    if kind in groups.RECURRENT:
         names, bias = tuple(_of_layers(args, keywords)), keywords.get("bias", True) if len(args) < _BIAS else None
     elif set(row.parameters) <= {"weight", "bias"} or kind.endswith("Cell"):
         names, bias = row.parameters, catalogue.given(row, "bias", args, keywords, True)
@@ -195,7 +192,7 @@ def call_module(
         "result" in saved for saved in catalogue.operation(catalogue.form(kind)).saves.values()
     ):
         recorded.saved = (*recorded.saved, result.cell.storage.as_saved())
-    if kind in _RECURRENT:
+    if kind in groups.RECURRENT:
         state: Value = _part(interp, result, node)
         if kind == "LSTM":
             state = Sequence("tuple", [Binding(state), Binding(_part(interp, result, node))])
@@ -249,6 +246,6 @@ def _saved_by_module(
     if not leaf.frozen:
         saved += [tensor.cell.storage.as_saved() for tensor in tensors]
     needs_input = any(tensor.cell.node is not None for tensor in tensors)
-    if "Norm" in kind or kind in _RECURRENT or needs_input:
+    if "Norm" in kind or kind in groups.RECURRENT or needs_input:
         saved += [one.cell.storage.as_saved() for one in weights] or [leaf.storage.as_saved()]
     return saved

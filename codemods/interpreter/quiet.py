@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.autograd.catalogue import makers, operation
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.stateless import is_stateless
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _ASKING = frozenset("isinstance issubclass hasattr callable type".split())
 """Python's own functions that ask an object for what it is."""
 _WRITING = frozenset(f"numpy.{name}" for name in "copyto put putmask place fill_diagonal".split())
-_WITHOUT_GRAPH = ("torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad")
+_WITHOUT_GRAPH = (*(f"torch.{mode}" for mode in groups.WITHOUT_GRAPH), "torch.autograd.no_grad")
 _COMPUTING = ("torch.", "torch.nn.functional.")
 _CALLS = 3
 """Calls within calls that are read."""

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.autograd.graph import BackwardCall, Leaf, Node, Tape, crossing
 from autofix.codemods.facts import Severed, Span
 from autofix.codemods.interpreter import cuts
@@ -245,9 +246,6 @@ def _weights(
     return (found[0], found[1]), names
 
 
-_PROBABILITIES = frozenset("softmax sigmoid exp log_softmax logsumexp".split())
-
-
 def _as_weight(shared: Node, one: BackwardCall) -> tuple[Span, ...]:
     """The factors, beside likelihoods, on all the ways from a node to the pass's roots; none where one has no such."""
     above = one.users()
@@ -255,7 +253,7 @@ def _as_weight(shared: Node, one: BackwardCall) -> tuple[Span, ...]:
     found: dict[Span, None] = {}
     while pending:
         node = pending.pop()
-        if id(node) not in above or node.operation in _PROBABILITIES:
+        if id(node) not in above or node.operation in groups.LIKELIHOODS or node.operation == "logsumexp":
             return ()
         for consumer in above.get(id(node), ()):
             factor = _factor(consumer, node)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd import catalogue, layout
+from autofix.codemods.autograd import catalogue, groups, layout
 from autofix.codemods.autograd.catalogue import is_operation, operation
 from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Node, Operand, PartChange, Storage
 from autofix.codemods.interpreter import (
@@ -34,7 +34,6 @@ _PLAIN = frozenset(
     is_sparse is_shared share_memory_ pin_memory_ has_names is_same_size allclose equal""".split()
 )
 _MAY_ADD_DIMENSIONS = (catalogue.VIEW, catalogue.VIEWS, catalogue.JOIN)
-_OF_SHAPE = frozenset("size dim ndimension numel nelement".split())
 
 
 def run_backward(
@@ -216,7 +215,7 @@ def call_tensor_method(
             if tensor.cell.constant:
                 interp.computed.add(made.key)
             return cuts.carry(interp, made, [tensor], node, name)
-        asks = name in _OF_SHAPE and not keywords
+        asks = name in groups.SIZES and not keywords
         if asks and (not args or (tensor.cell.leaf is not None and all(type(one) is int for one in args))):
             # asked twice of one tensor, the same
             whose = "parameters" if tensor.cell.part else ("tensor", interp.identity(tensor.cell))
@@ -269,7 +268,7 @@ def cast(
     same = cuts.maybe_copied(tensor, name)
     of_data = tensor.cell.node is None and tensor.cell.leaf is None
     # Tensors are of single precision, if nothing else is said.
-    copies = name in _OTHER_PRECISIONS or any(map(_is_other_precision, given))
+    copies = name in groups.OTHER_PRECISIONS or any(map(_is_other_precision, given))
     if copies and tensor.cell.single and tensor.cell.node is not None and interp.grad:
         return interp.operation("to", [tensor], node, scalar=tensor.cell.scalar)
     copies = copies or (interp.sources.mixes_precision and name in ("float", "to", "type"))
@@ -302,14 +301,12 @@ _OPERATORS = {
 }
 """Methods behind Python's operators, by the operations that they are."""
 
-_OTHER_PRECISIONS = frozenset("double half bfloat16 float64 float16".split())
-
 _OTHER_TYPES = frozenset(("DoubleTensor", "HalfTensor", "BFloat16Tensor"))
 
 
 def _is_other_precision(value: Value) -> bool:
     """Whether a value is a type of numbers that tensors do not have if nothing is said of it."""
-    return isinstance(value, Name) and value.path.removeprefix("torch.") in _OTHER_PRECISIONS | _OTHER_TYPES
+    return isinstance(value, Name) and value.path.removeprefix("torch.") in groups.OTHER_PRECISIONS | _OTHER_TYPES
 
 
 def _is_dtype_of_another(value: Value) -> bool:

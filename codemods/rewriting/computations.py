@@ -7,6 +7,7 @@ from collections.abc import Collection
 import libcst as cst
 from libcst import matchers
 
+from autofix.codemods.autograd import catalogue
 from autofix.codemods.rewriting.nodes import Statement, calls_in, is_item, only_part, pairs_of
 from autofix.codemods.rewriting.tree import Tree
 
@@ -411,12 +412,9 @@ def without_data(run: list[Statement], tree: Tree) -> list[Statement]:
     for at, statement in enumerate(run[:-1]):
         part = only_part(statement)
         call = part.value if isinstance(part, cst.Assign) else None
-        if not isinstance(call, cst.Call) or tree.called(call) not in _MADE:
+        if not isinstance(call, cst.Call) or tree.called(call) not in {"Parameter", *catalogue.makers()}:
             return run[at:]
     return run[-1:]
-
-
-_MADE = frozenset("Parameter randn rand randint zeros ones tensor arange linspace empty full eye as_tensor".split())
 
 
 def _read_outside(targets: set[str], run: list[Statement], tree: Tree) -> bool:

@@ -74,9 +74,18 @@ def uses_gradients(node: cst.CSTNode, tree: Tree) -> bool:
 
 
 def reads_gradients(node: cst.CSTNode, tree: Tree) -> bool:
-    """Whether *node* reads gradients, itself or by a function of the program."""
+    """Whether *node* reads the gradients of tensors, itself or by a function of the program.
+
+    ``torch.autograd.grad(...)`` computes others, and reads none.
+    """
     functions = (tree.function_called(call) for call in calls_in(node))
-    return any("grad" in _words(one, tree) for one in (node, *(found.body for found in functions if found is not None)))
+    return any(_reads_grad(one, tree) for one in (node, *(found.body for found in functions if found is not None)))
+
+
+def _reads_grad(node: cst.CSTNode, tree: Tree) -> bool:
+    called = {id(call.func) for call in calls_in(node)}
+    read = (one for one in tree.inside(node) if isinstance(one, cst.Attribute) and id(one) not in called)
+    return any(one.attr.value == "grad" for one in read)
 
 
 def empties_gradients(node: cst.CSTNode) -> bool:

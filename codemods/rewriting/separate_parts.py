@@ -6,14 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.rewriting.nodes import only_part, pairs_of
 from autofix.codemods.rewriting.tree import Tree
 
-_SAME_DATA = frozenset(
-    ("view", "reshape", "squeeze", "unsqueeze", "transpose", "permute", "t", "flatten", "contiguous")
-)
-"""Methods whose result may share its data with the tensor they are called on."""
-_ABOUT = frozenset(("shape", "size", "device", "dtype", "dim", "ndim"))
+_ABOUT = groups.SHAPES | {"device", "dtype"}
 """Attributes and methods of a tensor that do not read its data."""
 
 
@@ -48,7 +45,11 @@ def _shows_only(base: str, own: cst.Subscript, function: cst.FunctionDef, tree: 
 
 def _is_new(value: cst.BaseExpression) -> bool:
     """Whether an expression makes a tensor that has no other name: an operation does, and ``x.view(-1)`` does not."""
-    while isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute) and value.func.attr.value in _SAME_DATA:
+    while (
+        isinstance(value, cst.Call)
+        and isinstance(value.func, cst.Attribute)
+        and value.func.attr.value in groups.RESHAPES
+    ):
         value = value.func.value
     return isinstance(value, (cst.Call, cst.BinaryOperation))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, Span, StaleGraph
+from autofix.codemods.facts import Carrier, Fact, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part
@@ -68,24 +68,19 @@ def _term_by_itself(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     """
     call = tree.expression(fact.freed)
     statement, failed = tree.statement_of(call), tree.statement_of(tree.expression(fact.failed))
-    if fact.loop is not None or fact.stepped or not isinstance(call, cst.Call) or statement is None or failed is None:
+    if fact.loop is not None or fact.stepped or not fact.total or statement is None or failed is None:
         return
-    root = call.func.value if isinstance(call.func, cst.Attribute) and call.func.attr.value == "backward" else None
-    if not isinstance(root, cst.Name | cst.Attribute) or tree.code(root) != fact.name:
-        return
-    terms = _terms_at(fact.used, tree)
-    if len(terms) < 2 or not any(one.deep_equals(root) for one in terms):
-        return
-    run = _run(statement, failed, fact.used, tree)
-    if isinstance(only_part(statement), cst.Expr) and run is not None and not any(_asks(one, tree) for one in run):
+    run = _run(statement, failed, fact, tree)
+    alone = isinstance(only_part(statement), cst.Expr)
+    if alone and run is not None and not any(reads_gradients(one, tree) for one in run):
         patch = Edit(tree).remove(statement).patch()
         yield Candidate(
             patch, f"call backward once, on the sum that contains `{fact.name}`", Keeps.ONE_PASS, fact.freed
         )
 
 
-def _run(first: Statement, second: Statement, used: Span, tree: Tree) -> list[Statement] | None:
-    """The statements that run between two passes; None where the sum at *used* may not have a term for each of them.
+def _run(first: Statement, second: Statement, fact: StaleGraph, tree: Tree) -> list[Statement] | None:
+    """The statements that run between two passes; None where the sum may not have a term for each of them.
 
     The first pass may stand in a loop before the second one, where each iteration adds its loss.
     """
@@ -93,8 +88,10 @@ def _run(first: Statement, second: Statement, used: Span, tree: Tree) -> list[St
     if second in block:
         return block[block.index(first) + 1 : block.index(second)]
     loop = next((one for one in outer if isinstance(one, cst.For | cst.While) and first in tree.body_of(one)), None)
-    added = tree.statement(used)
-    if loop is None or outer.index(loop) > outer.index(second) or added not in block or len(block) < 2:
+    adding = [fact.used, *(one.statement for one in (*fact.carriers, *fact.outside) if one.items or _stores(one, tree))]
+    if loop is None or outer.index(loop) > outer.index(second) or len(block) < 2:
+        return None
+    if not any(tree.statement(span) in block for span in adding):
         return None
     parts = (part for one in tree.statements_in(loop) for part in tree.children_of(one))
     leaves = any(isinstance(part, cst.Break | cst.Continue) for part in parts)
@@ -102,30 +99,9 @@ def _run(first: Statement, second: Statement, used: Span, tree: Tree) -> list[St
     return None if leaves else [*within, *outer[outer.index(loop) + 1 : outer.index(second)]]
 
 
-def _asks(statement: Statement, tree: Tree) -> bool:
-    """Whether a statement reads the gradients of tensors; ``torch.autograd.grad(...)`` computes others."""
-    called = {id(call.func) for call in calls_in(statement)}
-    own = (one for one in tree.inside(statement) if isinstance(one, cst.Attribute) and id(one) not in called)
-    if any(one.attr.value == "grad" for one in own):
-        return True
-    functions = (tree.function_called(call) for call in calls_in(statement))
-    return any(reads_gradients(one.body, tree) for one in functions if one is not None)
-
-
-def _terms_at(used: Span, tree: Tree) -> list[cst.BaseExpression]:
-    """The terms of the sum at *used*: ``total + loss``, or the two sides of ``total += loss``."""
-    added = tree.node(used, cst.AugAssign)
-    if isinstance(added, cst.AugAssign) and isinstance(added.operator, cst.AddAssign):
-        return [added.target, *_terms(added.value)]
-    total = tree.expression(used)
-    return _terms(total) if total is not None else []
-
-
-def _terms(total: cst.BaseExpression) -> list[cst.BaseExpression]:
-    """The terms of a sum; an expression that is none by itself."""
-    if isinstance(total, cst.BinaryOperation) and isinstance(total.operator, cst.Add):
-        return [*_terms(total.left), *_terms(total.right)]
-    return [total]
+def _stores(carrier: Carrier, tree: Tree) -> bool:
+    """Whether a statement puts the loss into a container: ``losses.append(loss)``."""
+    return isinstance(only_part(tree.statement(carrier.statement)), cst.Expr)
 
 
 def _between(first: Statement, second: Statement, tree: Tree) -> bool:

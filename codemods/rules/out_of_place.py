@@ -439,7 +439,7 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
     made_here = isinstance(root, (cst.Call, cst.BinaryOperation, cst.UnaryOperation))
     if not chain or not (made_here or isinstance(root, (cst.Name, cst.Attribute))):
         return
-    if any(isinstance(one.func, cst.Attribute) and one.func.attr.value in _ONLY_IN_PLACE for one in chain):
+    if any(isinstance(one.func, cst.Attribute) and _only_in_place(one.func.attr.value) for one in chain):
         return
     of_a_view = of_a_view or (isinstance(root, cst.Attribute) and root.attr.value in catalogue.VIEW_ATTRIBUTES)
     name = tree.code(root)
@@ -461,7 +461,7 @@ def _function_without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candida
     """``F.relu_(x)`` becomes ``x = F.relu(x)``; inside an expression only the underscore goes."""
     name = tree.called(call)
     known = catalogue.kind(name.rstrip("_"))  # `torch.nn.init.eye_` has no counterpart
-    if not (name.endswith("_") and known and call.args) or name in _ONLY_IN_PLACE:
+    if not (name.endswith("_") and known and call.args) or _only_in_place(name):
         return
     edit = Edit(tree).change(call, _renamed)
     statement, changed = tree.parent_of(call), call.args[0].value
@@ -480,11 +480,13 @@ def _assigned_to(given: Iterable[Place], node: cst.CSTNode) -> cst.CSTNode:
     return cst.Assign(targets=targets, value=node.value, semicolon=node.semicolon)
 
 
-_ONLY_IN_PLACE = frozenset(
-    """copy_ zero_ fill_ normal_ uniform_ random_ exponential_ geometric_ log_normal_ cauchy_ set_ resize_ resize_as_
-    requires_grad_ share_memory_ apply_ map_ fill_diagonal_ detach_ swapaxes_ rename_""".split()
-)
-"""Methods without a counterpart that makes a new tensor of the same value."""
+_OTHERWISE = frozenset("set_ resize_ resize_as_ requires_grad_ fill_diagonal_ detach_ swapaxes_ rename_".split())
+"""Methods of which the one without the underscore does something else, or is none."""
+
+
+def _only_in_place(method: str) -> bool:
+    """Whether a method has no counterpart that makes a new tensor of the same value: ``fill_``, ``normal_``."""
+    return method.endswith("_") and (method[:-1] not in catalogue.of_tensors() or method in _OTHERWISE)
 
 
 def _renamed(node: cst.CSTNode) -> cst.CSTNode:

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.facts import CutGraph, Fact, Span
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, only_part
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by
-
-_MODES = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
 class RecordForward(Codemod):
@@ -99,13 +98,13 @@ def _split(block: cst.With, stay: Sequence[Statement], leave: Sequence[Statement
 
 def _is_mode(item: cst.WithItem, tree: Tree) -> bool:
     call = item.item
-    return isinstance(call, cst.Call) and tree.called(call) in _MODES
+    return isinstance(call, cst.Call) and tree.called(call) in groups.GRAD_MODES
 
 
 def _without_decorator(function: cst.FunctionDef, tree: Tree) -> Iterator[Candidate]:
     for decorator in function.decorators:
         name = tree.code(decorator.decorator).partition("(")[0].rpartition(".")[2]
-        if name in _MODES:
+        if name in groups.GRAD_MODES:
             rest = [one for one in function.decorators if one is not decorator]
             lines = decorator.leading_lines if decorator is function.decorators[0] else ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.autograd.graph import Saved
 from autofix.codemods.facts import TENSORS_AND_NUMBERS
@@ -45,7 +45,7 @@ _MISSING = object()
 # Grad mode and passes
 
 
-@model(*(f"torch.*.{mode}" for mode in ("no_grad", "inference_mode", "enable_grad", "set_grad_enabled")))
+@model(*(f"torch.*.{mode}" for mode in (*groups.GRAD_MODES, "enable_grad")))
 def _grad_mode(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> Value:
     mode = tensor_calls.grad_mode(call.last, [*args, *keywords.values()])
     assert mode is not None
