@@ -2218,3 +2218,29 @@ def test_a_product_of_unread_objects_may_be_one() -> None:
     """
     facts = analyze(Program.of(program(text), "program.py")).facts
     assert all(fact.certainty is Certainty.LIKELY for fact in facts)
+
+
+@pytest.mark.parametrize(
+    ("made", "kept", "found"),
+    [
+        ("returns - head.denormalize(x)", "advantages.copy()", False),
+        ("head.denormalize(x)", 'advantages.astype("float64")', False),
+        ("returns - head.denormalize(x)", "advantages.clone()", True),
+    ],
+)
+def test_a_method_of_arrays_alone_tells_that_an_unread_result_is_one(made: str, kept: str, found: bool) -> None:
+    text = f"""
+    from library import Head, rollout
+    head = Head(4, 1)
+    opt = torch.optim.Adam(head.parameters())
+    for episode in range(10):
+        x, returns = rollout()
+        advantages = {made}
+        kept = {kept}
+        for epoch in range(4):
+            opt.zero_grad()
+            (head(x) - advantages).pow(2).mean().backward(retain_graph=True)
+            opt.step()
+            np.stack([advantages[0], advantages[1]])
+    """
+    assert bool(analyze(Program.of(program(text), "program.py")).facts) == found

@@ -20,6 +20,11 @@ MOVES = ("to", "cuda", "cpu", "double", "half", "float", "contiguous", "long")
 
 _OF_MODELS = MODEL_METHODS - {"requires_grad_"} | {"", "forward", "modules", "children", "buffers", "apply"}
 
+_OF_ARRAYS = frozenset(("astype", "copy", "tobytes", "tofile"))
+"""Methods of NumPy's arrays that tensors do not have."""
+_NEAR = 40
+"""Number of operations among which the call that was not read is looked for."""
+
 
 def as_object(interp: Interpreter, value: TensorRef) -> Symbol:
     """Object that the result of an unread call turns out to be, taken for a tensor so far; its graph is dropped."""
@@ -28,9 +33,31 @@ def as_object(interp: Interpreter, value: TensorRef) -> Symbol:
 
 
 def is_object(value: TensorRef, name: str) -> bool:
-    """Whether what a call that was not read has made is no tensor: it is called, or has a *name* that models have."""
+    """Whether what a call that was not read has made is no tensor: it is called, or has a *name* that models have.
+
+    So is what was computed of it, where the *name* is one that only arrays have.
+    """
     made = _made(value)
-    return made is not None and made.opaque and name in _OF_MODELS
+    return (made is not None and made.opaque and name in _OF_MODELS) or _is_array(value, name)
+
+
+def _is_array(value: TensorRef, name: str) -> bool:
+    """Whether a value that rests on calls that were not read is an array of NumPy's: tensors have no such method.
+
+    A dictionary of tensors can be copied, too, but not subtracted.
+    """
+    made = _made(value)
+    if made is None or name not in _OF_ARRAYS or (made.opaque and name == "copy"):
+        return False
+    pending, seen = [made], {id(made)}
+    while pending and len(seen) < _NEAR:
+        node = pending.pop()
+        if node.opaque:
+            return True
+        fresh = [one.node for one in node.operands if id(one.node) not in seen]
+        seen.update(map(id, fresh))
+        pending += fresh
+    return False
 
 
 def _made(value: TensorRef) -> Node | None:
