@@ -245,7 +245,7 @@ def _may_be_of_object(made: Node) -> bool:
     """Whether a value that has a method which tensors lack may be an object that was not read, or a product of such."""
     if made.operation in ("add", "sub", "mul", "div") and len(made.operands) > 1:
         return all(operand.node.opaque and operand.node.doubtful for operand in made.operands)
-    return made.opaque and made.doubtful
+    return made.opaque
 
 
 def cast(
