@@ -2225,7 +2225,7 @@ HOLDING_THEMSELVES = {
     "a list in itself": "held.append([held, loss.item()])",
     "a tuple around it": "held.append((loss.item(), (held, {'all': held})))",
     "a dictionary in itself": "record = {'all': held}; record['own'] = record; held.append(record)",
-    "an object of one's own": "record = Record(); record.parts = [record.parts, held]; record.parts.append(record.parts)\n"
+    "an object of one's own": "record = Record(); record.parts = [held]; record.parts.append(record.parts)\n"
     "    held.append(record)",
     "a record that is extended by itself": "held += [{'all': held}]; held.extend(held[:1])",
 }

@@ -8,6 +8,7 @@ import pytest
 
 from autofix.codemods.facts import Certainty, Fact, LegacyApi
 from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.source.program import Program
 
 BEGIN = """\
@@ -563,3 +564,38 @@ for x in torch.randn(9, 1, 3):
         assert not certain(text.replace("GIVEN", given))
     (fact,) = facts(text.replace("GIVEN", "{'other': True}"))
     assert fact.certainty is Certainty.CERTAIN
+
+
+NOT_FINITE = [
+    "loss.item() == float('inf')",
+    "torch.isnan(loss)",
+    "torch.isnan(loss).any() or torch.isinf(loss)",
+    "not torch.isfinite(loss).all()",
+    "~loss.isfinite()",
+    "(torch.isnan(loss) | loss.isinf()).any()",
+    "torch.logical_or(loss.isnan(), loss.isinf())",
+    "bool(torch.isnan(loss))",
+    "loss != loss",
+    "loss == float('inf')",
+    "np.isnan(loss.item())",
+]
+
+
+@pytest.mark.parametrize("condition", NOT_FINITE)
+def test_a_loss_is_finite_on_the_first_path(condition: str) -> None:
+    text = f"""\
+import numpy as np
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for batch in torch.randn(9, 8, 4):
+    loss = net(batch).pow(2).mean()
+    if {condition}:
+        print("not finite")
+        loss = torch.zeros_like(loss)
+        continue
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    first = analyze(Program.of(BEGIN + text, "train.py"), Path())
+    assert first.passes
