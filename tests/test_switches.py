@@ -599,3 +599,47 @@ for batch in torch.randn(9, 8, 4):
 """
     first = analyze(Program.of(BEGIN + text, "train.py"), Path())
     assert first.passes
+
+
+EXPORTED = [
+    "torch.jit.is_tracing()",
+    "torch.jit.is_scripting() or torch.onnx.is_in_onnx_export()",
+    "is_scripting()",
+    "torch._C._get_tracing_state() is not None",
+    "torch._C._get_tracing_state()",
+    "exported()",
+]
+
+
+@pytest.mark.parametrize("condition", EXPORTED)
+@pytest.mark.parametrize(("denied", "number"), [("", 0), ("not ", 1)])
+def test_nobody_trains_a_network_while_it_is_exported(condition: str, denied: str, number: int) -> None:
+    text = f"""\
+from torch.jit import is_scripting
+
+def exported():
+    if torch.__version__ >= "1.7.0":
+        return torch.jit.is_tracing()
+    return torch._C._is_tracing()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        out = self.inner(x).tanh()
+        if {denied}({condition}):
+            for at in range(1, 4):
+                out[at] = out[at] + torch.relu(self.inner(out[at - 1]))
+        return out
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for batch in torch.randn(9, 4, 4):
+    loss = net(batch).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    assert len(facts(text)) == number
