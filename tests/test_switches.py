@@ -612,8 +612,8 @@ EXPORTED = [
 
 
 @pytest.mark.parametrize("condition", EXPORTED)
-@pytest.mark.parametrize(("denied", "number"), [("", 0), ("not ", 1)])
-def test_nobody_trains_a_network_while_it_is_exported(condition: str, denied: str, number: int) -> None:
+@pytest.mark.parametrize("denied", ["", "not "])
+def test_nobody_trains_a_network_while_it_is_exported(condition: str, denied: str) -> None:
     text = f"""\
 from torch.jit import is_scripting
 
@@ -642,4 +642,4 @@ for batch in torch.randn(9, 4, 4):
     loss.backward()
     opt.step()
 """
-    assert len(facts(text)) == number
+    assert bool(facts(text)) is bool(denied)
