@@ -2244,3 +2244,32 @@ def test_a_method_of_arrays_alone_tells_that_an_unread_result_is_one(made: str, 
             np.stack([advantages[0], advantages[1]])
     """
     assert bool(analyze(Program.of(program(text), "program.py")).facts) == found
+
+
+HOLDING_THEMSELVES = {
+    "a list in its own record": "record = {'loss': loss.item(), 'all': held}; held.append(record)",
+    "a list in itself": "held.append([held, loss.item()])",
+    "a tuple around it": "held.append((loss.item(), (held, {'all': held})))",
+    "a dictionary in itself": "record = {'all': held}; record['own'] = record; held.append(record)",
+    "an object of one's own": "record = Record(); record.parts = [held]; record.parts.append(record.parts)\n"
+    "    held.append(record)",
+    "a record that is extended by itself": "held += [{'all': held}]; held.extend(held[:1])",
+}
+
+
+@pytest.mark.parametrize("hold", HOLDING_THEMSELVES.values(), ids=HOLDING_THEMSELVES)
+def test_containers_that_hold_themselves_are_followed(hold: str) -> None:
+    text = f"""
+class Record:
+    parts = None
+held, total = [], 0
+for step in range(99):
+    loss = crit(net(x), y)
+    opt.zero_grad(); loss.backward(); opt.step()
+    {hold}
+    total += loss
+print(total)
+"""
+    found = analyze(Program.of(program(text), "program.py"))
+    assert found.complete
+    assert [type(fact).__name__ for fact in found.facts] == ["GraphHeld"]

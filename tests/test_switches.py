@@ -8,6 +8,7 @@ import pytest
 
 from autofix.codemods.facts import Certainty, Fact, LegacyApi
 from autofix.codemods.interpreter.analysis import analyze
+from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.source.program import Program
 
 BEGIN = """\
@@ -563,3 +564,82 @@ for x in torch.randn(9, 1, 3):
         assert not certain(text.replace("GIVEN", given))
     (fact,) = facts(text.replace("GIVEN", "{'other': True}"))
     assert fact.certainty is Certainty.CERTAIN
+
+
+NOT_FINITE = [
+    "loss.item() == float('inf')",
+    "torch.isnan(loss)",
+    "torch.isnan(loss).any() or torch.isinf(loss)",
+    "not torch.isfinite(loss).all()",
+    "~loss.isfinite()",
+    "(torch.isnan(loss) | loss.isinf()).any()",
+    "torch.logical_or(loss.isnan(), loss.isinf())",
+    "bool(torch.isnan(loss))",
+    "loss != loss",
+    "loss == float('inf')",
+    "np.isnan(loss.item())",
+]
+
+
+@pytest.mark.parametrize("condition", NOT_FINITE)
+def test_a_loss_is_finite_on_the_first_path(condition: str) -> None:
+    text = f"""\
+import numpy as np
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for batch in torch.randn(9, 8, 4):
+    loss = net(batch).pow(2).mean()
+    if {condition}:
+        print("not finite")
+        loss = torch.zeros_like(loss)
+        continue
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    first = analyze(Program.of(BEGIN + text, "train.py"), Path())
+    assert first.passes
+
+
+EXPORTED = [
+    "torch.jit.is_tracing()",
+    "torch.jit.is_scripting() or torch.onnx.is_in_onnx_export()",
+    "is_scripting()",
+    "torch._C._get_tracing_state() is not None",
+    "torch._C._get_tracing_state()",
+    "exported()",
+]
+
+
+@pytest.mark.parametrize("condition", EXPORTED)
+@pytest.mark.parametrize("denied", ["", "not "])
+def test_nobody_trains_a_network_while_it_is_exported(condition: str, denied: str) -> None:
+    text = f"""\
+from torch.jit import is_scripting
+
+def exported():
+    if torch.__version__ >= "1.7.0":
+        return torch.jit.is_tracing()
+    return torch._C._is_tracing()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        out = self.inner(x).tanh()
+        if {denied}({condition}):
+            for at in range(1, 4):
+                out[at] = out[at] + torch.relu(self.inner(out[at - 1]))
+        return out
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for batch in torch.randn(9, 4, 4):
+    loss = net(batch).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    assert bool(facts(text)) is bool(denied)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from autofix.codemods.facts import GraphCopied, GraphEscapes, GraphHeld
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 from autofix.engine import analyse
@@ -558,3 +559,38 @@ def test_the_copy_of_a_model_that_was_not_read_is_trained_by_itself(model: str, 
     seen = analyze(Program.of(ADAPTED.replace("MODEL", model).replace("COPY", copy), "train.py"))
     assert len(seen.facts) == number
     assert len(seen.passes) == 2
+
+
+LOSSES = """
+import copy
+
+import numpy as np
+import torch
+
+def train(store, loader):
+    model = store.model
+    optimizer = torch.optim.Adam(model.parameters())
+    kept = []
+    for samples in loader:
+        losses = model.losses(samples)
+        optimizer.zero_grad()
+        losses.total().backward()
+        optimizer.step()
+        kept.append(KEEP)
+    first = copy.deepcopy(kept[0])
+    return first, np.mean(kept)
+"""
+
+
+@pytest.mark.parametrize("keep", ["losses.as_numbers()", "losses.report()['total']", "losses.report(1).total"])
+def test_what_a_method_that_tensors_lack_gives_may_be_numbers(keep: str) -> None:
+    assert analyze(Program.of(LOSSES.replace("KEEP", keep), "train.py")).facts == ()
+
+
+def test_a_method_that_tensors_have_gives_a_tensor() -> None:
+    text = LOSSES.replace("total().", "").replace("KEEP", "losses.mean()")
+    assert {type(fact) for fact in analyze(Program.of(text, "train.py")).facts} == {
+        GraphCopied,
+        GraphEscapes,
+        GraphHeld,
+    }

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.interpreter import class_lookup, constants, counters, cuts, last_iteration, mapping_keys
+from autofix.codemods.interpreter import class_lookup, constants, counters, cuts, finite, last_iteration, mapping_keys
 from autofix.codemods.interpreter.counters import COMPARE
 from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.values import (
@@ -104,7 +104,11 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
         asked = interp.symbol(("is", interp.key(left), interp.key(right)))
         return negated(interp, asked) if isinstance(op, ast.IsNot) else asked
     if isinstance(left, TensorRef) or isinstance(right, TensorRef):
-        return cuts.whole_numbers(interp, [left, right], node)
+        compared = cuts.whole_numbers(interp, [left, right], node)
+        if isinstance(op, (ast.Eq, ast.NotEq)):
+            equal = finite.usually_equal(left, right)
+            compared.cell.usual = None if equal is None else equal == isinstance(op, ast.Eq)
+        return compared
     known = _of_parts(interp, op, left, right)
     if known is None and isinstance(left, Symbol) and isinstance(right, Symbol) and type(op) in COMPARE:
         if left.key == right.key and not varies(left.key):  # `loss != loss` asks whether it is a number

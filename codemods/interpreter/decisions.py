@@ -7,10 +7,20 @@ import operator
 from collections.abc import Hashable
 from contextlib import suppress
 
-from autofix.codemods.interpreter import class_lookup, comparisons, counters
+from autofix.codemods.interpreter import class_lookup, comparisons, counters, finite
 from autofix.codemods.interpreter.policy import chooses_by_name
 from autofix.codemods.interpreter.protocol import Interpreter
-from autofix.codemods.interpreter.values import ENCLOSED, Instance, Mapping, Name, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.interpreter.values import (
+    ENCLOSED,
+    Instance,
+    Mapping,
+    Name,
+    Sequence,
+    Symbol,
+    TensorImpl,
+    TensorRef,
+    Value,
+)
 
 _COMPARED = {"Eq": operator.eq, "Lt": operator.lt, "Gt": operator.gt}
 _LONG = 1_000
@@ -42,7 +52,8 @@ class Decisions(Interpreter):
                 counters.note(self, value.key, answer)
                 return answer
             case TensorRef():
-                return self.policy.decide(self.truth_key(value), likely, optional=optional)
+                key = self.truth_key(value)
+                return self.policy.decide(key, self._by_default(key, likely), optional=optional)
             case Name(path=path) if path in self.optional_imports:
                 return self.policy.decide(self.optional_imports[path], likely, optional=optional)
             case Sequence() if value.kind in ENCLOSED:
@@ -137,8 +148,14 @@ class Decisions(Interpreter):
         return self._unknowns[key].usual if known is None and key in self._unknowns else known
 
     def _by_default(self, key: Hashable, likely: bool) -> bool:
-        """Whether an option is likely to be what it is compared with: where it has a default, that is what it is."""
+        """Whether a condition is likely to hold: numbers are finite, and an option with a default has its value."""
+        usual = finite.usual_answer(key)
+        if usual is not None:
+            return usual
         match key:
+            case ("~", "truth", int() as identity, _):
+                asked = self.identified(identity)
+                return asked.usual if isinstance(asked, TensorImpl) and asked.usual is not None else likely
             case ("overridden", *_):
                 return self.overridden.get(key, likely)
             case ("Eq", one, other):

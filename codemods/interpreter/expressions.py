@@ -22,6 +22,7 @@ from autofix.codemods.interpreter import (
     effects,
     elements,
     extents,
+    finite,
     gradients,
     loops,
     mapping_keys,
@@ -213,6 +214,7 @@ def _of_tensors(interp: Interpreter, kind: type[ast.operator], left: Value, righ
         made = interp.data(scalar=scalar)
         made.cell.whole = name.startswith("bitwise")
         made.cell.detachment = cuts.dropped(interp, [left, right], node, "integer")
+        made.cell.usual = finite.usual_result(name, interp.tensors(left, right))
         return made
     computed = interp.operation(name, [left, right], node, names=operand_names(name), scalar=scalar)
     if kind is ast.Div and isinstance(left, (int, float)) and computed.cell.node is not None:
@@ -325,6 +327,7 @@ def _unary(interp: Interpreter, node: ast.UnaryOp) -> Value:
         inverted = interp.data(scalar=value.cell.scalar)
         inverted.cell.whole = True
         inverted.cell.detachment = cuts.dropped(interp, [value], node, "integer")
+        inverted.cell.usual = finite.usual_result("bitwise_not", [value])
         return inverted
     return cuts.carry(interp, interp.symbol((type(node.op).__name__, interp.key(value))), [value], node)
 

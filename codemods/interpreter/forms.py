@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.facts import Form
@@ -18,6 +18,7 @@ from autofix.codemods.interpreter.values import (
     Sequence,
     TensorRef,
     Value,
+    slots_of,
 )
 
 PARTS = 6
@@ -61,10 +62,23 @@ def whole_of(value: Value) -> str:
 
     Nothing where there are none in it, or where that cannot be written.
     """
+    if _holds_itself(value, ()):
+        return ""
     if isinstance(value, Instance):
         return "\n".join(_object(value))
     made = _detached(value, NAME, ITEMS)
     return "" if made is None or made == NAME else f"{NAME} = {made}"
+
+
+def _holds_itself(value: Value, within: tuple[Value, ...]) -> bool:
+    """Whether a container is among its own parts, and theirs: ``metrics["history"] = history``, and an append."""
+    slots: Iterable[Binding] = ()
+    if isinstance(value, (Sequence, Mapping)):
+        slots = slots_of(value)
+    elif isinstance(value, Instance) and not within:  # no object within is taken apart
+        slots = value.names.values()
+    inner = (*within, value)
+    return any(any(slot.value is outer for outer in inner) or _holds_itself(slot.value, inner) for slot in slots)
 
 
 def _detached(value: Value, code: str, items: tuple[str, ...]) -> str | None:

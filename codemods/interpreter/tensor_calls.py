@@ -17,6 +17,7 @@ from autofix.codemods.interpreter import (
     dtypes,
     escapes,
     extents,
+    finite,
     holding,
     outside,
     overwriting,
@@ -244,7 +245,7 @@ def _may_be_of_object(made: Node) -> bool:
     """Whether a value that has a method which tensors lack may be an object that was not read, or a product of such."""
     if made.operation in ("add", "sub", "mul", "div") and len(made.operands) > 1:
         return all(operand.node.opaque and operand.node.doubtful for operand in made.operands)
-    return made.opaque and made.doubtful
+    return made.opaque
 
 
 def cast(
@@ -377,6 +378,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         found.cell.counted = 0 if row.name in ("argmax", "argmin") and len(values) == 1 else -1
         found.cell.constant = all(tensor.cell.constant for tensor in interp.tensors(*values))
         found.cell.judged = any(map(_is_computed, interp.tensors(*values)))
+        found.cell.usual = finite.usual_result(name, interp.tensors(*values))
         found.cell.detachment = cuts.dropped(interp, values, node, "integer") if catalogue.drops_graph(name) else None
         cuts.note_inference(interp, found.cell)
         return found

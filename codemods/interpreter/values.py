@@ -137,6 +137,8 @@ class TensorImpl:
     """Whether its elements certainly are floats of single precision (see ``interpreter.dtypes``)."""
     judged: bool = False
     """Whether it says something of tensors that have a graph, or had one: ``torch.isnan(loss)``."""
+    usual: bool | None = None
+    """What it says as a condition, where it is known what it usually says: numbers are finite."""
     constant: bool = False
     """Whether it has no graph and holds numbers that are written out, and what is computed of these alone."""
     handed: bool = False

@@ -75,6 +75,20 @@ def _is_grad_enabled(interp: Interpreter, call: Call) -> Value:
     return interp.grad
 
 
+@model(
+    "torch.jit.is_tracing",
+    "torch.jit.is_scripting",
+    "torch._jit_internal.is_scripting",
+    "torch._C._is_tracing",
+    "torch._C._get_tracing_state",
+    "torch.onnx.is_in_onnx_export",
+    "torch.compiler.is_exporting",
+)
+def _is_exported(interp: Interpreter, call: Call) -> Value:
+    """Nobody trains a network while it is traced or exported."""
+    return False if call.last.startswith("is_") or call.last == "_is_tracing" else None
+
+
 @model("torch.autograd.backward")
 def _backward(
     interp: Interpreter,
