@@ -374,6 +374,8 @@ def described_wrongly(made: Exercise) -> list[str]:
     is_number = row.kind in ("loss", "number") or (row.kind == "reduction" and len(given) == 1)
     if is_number and result.dim():
         said.append("it is not one number")
+    if catalogue.gives_one_tensor(row.name) and not isinstance(value, torch.Tensor):
+        said.append("it gives several tensors")
     if row.places == "always" and value[1].dtype is not torch.long:
         said.append("it gives no places")
     return [f"{made.call}: {line}" for line in said]
