@@ -363,7 +363,11 @@ def described_wrongly(made: Exercise) -> list[str]:
         said.append(f"it is {'not ' if row.differentiable else ''}differentiable")
     is_view = row.kind in ("view", "views")
     is_told = (
-        row.kind == "cast" or row.name in OF_SEVERAL or "_(" in made.call or catalogue.is_left_out(row, [None], {})
+        row.kind == "cast"
+        or row.name in OF_SEVERAL
+        or row.name == "to_dense"  # of a sparse tensor it is a copy, and nobody writes it for another one
+        or "_(" in made.call
+        or catalogue.is_left_out(row, [None], {})
     )
     if inputs and not is_told and shares(result, inputs[0]) != is_view:
         said.append(f"it {'does not share' if is_view else 'shares'} memory")

@@ -440,6 +440,16 @@ a.vsplit(2) | x, y = out; y.mul_(2); out = y
 torch.func.jvp(torch.sin, (a,), (c,)) | x, y = out; y.mul_(2); out = y
 nn.GRU(6, 6)(a) | x, y = out; y.mul_(2); out = y
 nn.MaxPool1d(2, return_indices=True)(a) | x, y = out; x.mul_(2); out = x
+torch.sparse.softmax(a.to_sparse(), 1).to_dense() | out.mul_(2)
+torch.sparse.log_softmax(a.to_sparse(), 1).to_dense() | out[0] = 0
+(a.to_sparse() * c.to_sparse()).to_dense() | out.mul_(2)
+a.exp().to_sparse().to_dense() | out.mul_(2)
+torch.vmap(lambda r: r * r.sum())(a) | out.detach_(); out = w.sum()
+torch.vmap(lambda r: r * r.sum())(a) | out.mul_(2)
+torch.vmap(lambda r: r.exp())(a) | out.mul_(2)
+torch.vmap(lambda r: r * r.sum())(a) | a.mul_(2)
+torch.vmap(lambda r: r[:2])(a).exp() | a.mul_(2)
+torch.vmap(lambda r: r + 1)(a) * a | out.mul_(2)
 """
 
 
