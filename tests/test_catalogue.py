@@ -362,7 +362,11 @@ def described_wrongly(made: Exercise) -> list[str]:
         said.append(f"it is {'not ' if row.differentiable else ''}differentiable")
     is_view = row.kind in ("view", "views")
     is_told = (
-        row.kind == "cast" or row.name in OF_SEVERAL or "_(" in made.call or catalogue.is_left_out(row, [None], {})
+        row.kind == "cast"
+        or row.name in OF_SEVERAL
+        or row.name == "to_dense"  # of a sparse tensor it is a copy, and nobody writes it for another one
+        or "_(" in made.call
+        or catalogue.is_left_out(row, [None], {})
     )
     if inputs and not is_told and shares(result, inputs[0]) != is_view:
         said.append(f"it {'does not share' if is_view else 'shares'} memory")
@@ -373,6 +377,8 @@ def described_wrongly(made: Exercise) -> list[str]:
     is_number = row.kind in ("loss", "number") or (row.kind == "reduction" and len(given) == 1)
     if is_number and result.dim():
         said.append("it is not one number")
+    if catalogue.gives_one_tensor(row.name) and not isinstance(value, torch.Tensor):
+        said.append("it gives several tensors")
     if row.places == "always" and value[1].dtype is not torch.long:
         said.append("it gives no places")
     return [f"{made.call}: {line}" for line in said]

@@ -416,6 +416,40 @@ a[:3] | a.mul_(2); x, y, z = out; out = x * y
 a.chunk(2) | x, y = out; y = y.clone(); y.mul_(2); out = x + y
 a.chunk(2) | x, y = out; out = sum(r for r in x) + y[0]
 a.chunk(2) | a.mul_(2); out = sum(r for r in out[0])
+a.view(2, 12) | x, y = out; x.mul_(2); out = y
+a.view(2, 12) | x, y = out; x.mul_(2); out = x
+a.view(2, 12) | [x, *y] = out; x += 1; out = y[0]
+a.view(2, 12) | x, y = out; x = x * 2; x += 1; out = x
+a.view(2, 12) | x, y = out; a.mul_(2); out = y
+a.view(2, 12) | x, y = out; a.mul_(2); x, y = out; out = y
+a.view(2, 12) | x, y = out.detach(); x.mul_(2)
+a.view(2, 2, 6) | x, y = out; x = x.t(); x.mul_(2); out = x
+a.view(2, 2, 6) | x, y = out; x = x.t().clone(); x.mul_(2); out = x
+a.view(2, 2, 6).unbind() | x, y = out; x.view(-1).add_(1); out = y
+a.view(2, 2, 6).unbind() | x, y = out; x[1][:3].add_(1); out = y
+a.view(2, 2, 6).unbind() | x, y = out; x[idx[:2]].add_(1); out = y
+a.view(2, 2, 6).unbind() | x, y = out; x[x > 0.5].add_(1); out = y
+a.view(2, 2, 6).unbind() | x, y = out; x[[0, 1]].add_(1); out = y
+a.chunk(2) | out[0][idx[:2]].zero_(); out = out[1]
+a.chunk(2) | out[0][mask[:2]].zero_(); out = out[1]
+(a + 0)[:2] | x, y = out; y[idx].zero_(); out = x
+torch.std_mean(a, 1) | x, y = out; y.mul_(2); out = x
+torch.linalg.svd(a) | x, y, z = out; y = y.mul(2); out = y
+torch.atleast_2d(a * 1, b * 1) | x, y = out; y.mul_(2); out = y
+a.vsplit(2) | x, y = out; y.mul_(2); out = y
+torch.func.jvp(torch.sin, (a,), (c,)) | x, y = out; y.mul_(2); out = y
+nn.GRU(6, 6)(a) | x, y = out; y.mul_(2); out = y
+nn.MaxPool1d(2, return_indices=True)(a) | x, y = out; x.mul_(2); out = x
+torch.sparse.softmax(a.to_sparse(), 1).to_dense() | out.mul_(2)
+torch.sparse.log_softmax(a.to_sparse(), 1).to_dense() | out[0] = 0
+(a.to_sparse() * c.to_sparse()).to_dense() | out.mul_(2)
+a.exp().to_sparse().to_dense() | out.mul_(2)
+torch.vmap(lambda r: r * r.sum())(a) | out.detach_(); out = w.sum()
+torch.vmap(lambda r: r * r.sum())(a) | out.mul_(2)
+torch.vmap(lambda r: r.exp())(a) | out.mul_(2)
+torch.vmap(lambda r: r * r.sum())(a) | a.mul_(2)
+torch.vmap(lambda r: r[:2])(a).exp() | a.mul_(2)
+torch.vmap(lambda r: r + 1)(a) * a | out.mul_(2)
 """
 
 

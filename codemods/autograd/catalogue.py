@@ -310,6 +310,21 @@ def gives_pieces(name: str) -> bool:
     return kind(name) == VIEWS or name in _PIECES
 
 
+_OF_ONE = frozenset((POINTWISE, VIEW, REDUCTION, JOIN, LOSS, INDEX, CAST, SHAPED, NUMBER))
+_OF_SEVERAL = frozenset(
+    """frexp atleast_1d atleast_2d atleast_3d max min median nanmedian native_batch_norm native_dropout
+    native_layer_norm embedding_bag broadcast_tensors meshgrid histogramdd lstm_cell""".split()
+)
+_PRODUCTS = frozenset("matmul mm bmm mv linear addmm baddbmm addbmm addmv addr conv1d conv2d conv3d".split())
+
+
+@cache
+def gives_one_tensor(name: str) -> bool:
+    """Whether the result of an operation certainly is one tensor, whatever it is given: no tuple of several."""
+    row = operation(name)
+    return row.name in _PRODUCTS or (row.kind in _OF_ONE and row.name not in _OF_SEVERAL | _PIECES and not row.fields)
+
+
 def is_view(name: str) -> bool:
     """Whether the result of an operation shares the memory of its first argument."""
     return operation(name).kind in (VIEW, VIEWS)

@@ -183,9 +183,7 @@ KINDS: dict[str, str] = {
     **dict.fromkeys("dot vdot trace dist".split(), "number"),
     **dict.fromkeys("median nanmedian nanmean quantile nanquantile".split(), "reduction"),
     **dict.fromkeys("repeat tile".split(), "join"),
-    **dict.fromkeys(
-        "tensor_split hsplit vsplit dsplit atleast_1d atleast_2d atleast_3d conj_physical to_dense".split(), "view"
-    ),
+    **dict.fromkeys("tensor_split hsplit vsplit dsplit atleast_1d atleast_2d atleast_3d conj_physical".split(), "view"),
     **dict.fromkeys(
         "bernoulli poisson masked_fill clone square softsign prelu threshold hardswish log_sigmoid".split(), "pointwise"
     ),

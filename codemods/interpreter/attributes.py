@@ -701,6 +701,12 @@ def _is_described(value: Instance, name: str) -> bool:
     return isinstance(found, Instance) and class_lookup.find(found, "__set__") is not None
 
 
+def _table_of(value: Value) -> Mapping | None:
+    """The dictionary that a value is, or that it is by its class."""
+    table = value.items if isinstance(value, Instance) else value
+    return table if isinstance(table, Mapping) and not table.more else None
+
+
 def set_plainly(
     interp: Interpreter,
     receiver: Value,
@@ -720,6 +726,9 @@ def set_plainly(
     if interp.policy.path.entry:
         holding.given_away(interp, value)  # the caller may look at an object
     match receiver:
+        case Instance() if name == "__dict__" and (table := _table_of(value)) is not None:
+            receiver.names = table.items  # type: ignore[assignment]  # the very names, shared with whoever has them
+            receiver.whole, receiver.kept = False, ()
         case Instance():
             former = receiver.names.get(name)
             if former is not None and former.value is not value:

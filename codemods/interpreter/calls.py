@@ -351,6 +351,9 @@ def instantiate(
     if any(not _CALLS_NOTHING.match(base.path) for base in libraries):
         interp.log.handed.add(cls.node)
     instance = Instance(cls)
+    maker = class_lookup.find(instance, "__new__")
+    if isinstance(maker, Function) and all(base.path == "builtins.object" for base in libraries):
+        return _made_by(interp, maker, cls, args, keywords, node)
     if any(isinstance(base, Name) and base.path == "contextlib.ExitStack" for base in class_lookup.lineage(cls)):
         instance.names[class_lookup.EXITS] = Binding(Exits())
     inherited = class_lookup.base_container(cls)
@@ -377,6 +380,18 @@ def instantiate(
         call_method_of(interp, instance, "__post_init__", [], node)
     instance.whole = is_made_whole(cls.node) or class_lookup.is_named_tuple(cls)
     return instance
+
+
+def _made_by(
+    interp: Interpreter, maker: Function, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr
+) -> Value:
+    """What ``__new__`` of a class returns, begun by ``__init__`` if it is an object of the class."""
+    made = call_function(interp, maker, [cls, *args], keywords, node)
+    if isinstance(made, Instance) and cls in class_lookup.lineage(made.cls):
+        init = class_lookup.find(made, "__init__")
+        if isinstance(init, Function):
+            call_function(interp, init, [made, *args], keywords, node)
+    return made
 
 
 _CALLS_NOTHING = re.compile(r"torch\.(nn|autograd|utils\.data)\.|(builtins|abc|typing|enum|collections|dataclasses)\b")

@@ -66,10 +66,7 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
             attributes.note_part(interp, value.cell, index)
             picked = _of_tensor_item(interp, value, index, node)
             picked.cell.extent = extents.of_item(extents.extent_of(value), index)
-            made = value.cell.node
-            picked.cell.sibling = value.cell.sibling or (
-                made is not None and catalogue.kind(made.operation) == catalogue.VIEWS and not isinstance(index, slice)
-            )
+            picked.cell.sibling = _is_one_of_several_views(value, picked, index)
             if value.cell.counted > 0:
                 picked.cell.counted = value.cell.counted - _dimensions_taken(index)
             if picked.cell.sibling:
@@ -105,6 +102,25 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
             if isinstance(owner, Symbol):
                 return _of_symbol(interp, owner, index, node)
     return interp.fresh_symbol("item")
+
+
+def _is_one_of_several_views(value: TensorRef, picked: TensorRef, index: Value) -> bool:
+    """Whether an item of a tensor, or of a tuple of tensors, is a view that one call made beside others, or one of it.
+
+    What an index of whole numbers or truth values picks is a copy.
+    """
+    if value.cell.sibling:
+        return picked.cell.base is not None
+    made = value.cell.node
+    return made is not None and catalogue.kind(made.operation) == catalogue.VIEWS and not isinstance(index, slice)
+
+
+def is_one_tensor(tensor: TensorRef) -> bool:
+    """Whether a value certainly is one tensor, and not several that a call returned."""
+    made = tensor.cell.node
+    if tensor.cell.unsure or tensor.guessed or made is None or made.opaque or made.doubtful:
+        return False
+    return made.leaf is not None or catalogue.gives_one_tensor(made.operation)
 
 
 def _dimensions_taken(index: Value) -> int:

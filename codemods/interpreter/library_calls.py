@@ -16,6 +16,7 @@ from autofix.codemods.interpreter.library import (  # noqa: F401
     derivatives,
     distributions,
     functools,
+    futures,
     iterators,
     itertools,
     message_passing,

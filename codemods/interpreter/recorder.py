@@ -169,6 +169,8 @@ class Recorder(Interpreter):
             cell.viewed = view.cell.storage.version
             cell.of = cell.base.node
             cell.covers = layout.shows_all(name) and (view.cell.base is None or view.cell.covers)
+            if view.cell.sibling and not view.cell.hooked and self.grad:  # `propagate_creation_meta` of torch/csrc
+                cell.sibling, cell.viewed = True, view.cell.viewed
         tensors = self.tensors(*args)
         of_dense = of_cpu = constant = True
         for tensor in tensors:

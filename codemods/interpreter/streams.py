@@ -319,7 +319,7 @@ def _row_of(interp: Interpreter, tensor: TensorRef, at: Value, node: ast.expr, b
     row = elements.item(interp, tensor, at if exact else interp.fresh_symbol("i"), node)
     if isinstance(row, TensorRef):
         row.cell.extent = max(row.cell.extent, tensor.cell.rows)
-        row.cell.sibling = row.cell.sibling or not tensor.cell.unsure
+        row.cell.sibling = row.cell.sibling or elements.is_one_tensor(tensor)
         row.cell.viewed = min(row.cell.viewed, begun)
     return row
 

@@ -23,6 +23,8 @@ def call_super(
             made.names.update({str(key): slot for key, slot in args[-1].items.items()})
         interp.making[-1] = None
         return made
+    if name == "__new__" and args and isinstance(args[0], Class):  # of `object`
+        return Instance(args[0])
     if name == "__setattr__" and len(args) == 2 and isinstance(args[0], str):
         target = ast.Attribute(node, args[0], ast.Store())
         attributes.set_plainly(interp, receiver.instance, args[0], args[1], ast.copy_location(target, node), None)

@@ -23,13 +23,21 @@ def unpacked(interp: Interpreter, value: Value, count: int | None, node: ast.exp
         return [interp.read(slot) for slot in value.names.values()]
     if isinstance(value, (TensorRef, Symbol)):
         items = [elements.item(interp, value, position, node) for position in range(count or 2)]
-        if isinstance(value, TensorRef) and value.cell.node is not None and value.cell.node.opaque:
-            for item in items:
-                item.cell.unsure = True
+        if isinstance(value, TensorRef):
+            _note_rows(value, items)
         return items
     stream = streams.stream(interp, value, node)
     known = stream.count if stream.count is not None else (count or 2)
     return streams.first_of(stream, min(known, 16))
+
+
+def _note_rows(tensor: TensorRef, rows: list[Value]) -> None:
+    """Rows of a tensor that is unpacked are views that one call made: ``Tensor.__iter__`` calls ``unbind``."""
+    made = tensor.cell.node
+    for row in rows:
+        if isinstance(row, TensorRef):
+            row.cell.sibling = row.cell.sibling or elements.is_one_tensor(tensor)
+            row.cell.unsure = row.cell.unsure or (made is not None and made.opaque)
 
 
 def copy_of(interp: Interpreter, value: Value, kind: str, node: ast.expr) -> Sequence:

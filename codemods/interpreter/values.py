@@ -251,9 +251,11 @@ class Mapping:
 
 
 QUEUE, STACK, VARIABLE, DISTRIBUTION = "queue", "stack", "variable", "distribution"
+POOL, FUTURE = "pool", "future"
 """Kinds of sequences that are no containers to Python: a queue, in which the first in or the last in is the first out,
-a context variable, which is the last item, and a distribution with its parameters."""
-ENCLOSED = frozenset((QUEUE, STACK, VARIABLE, DISTRIBUTION))
+a context variable, which is the last item, a distribution with its parameters, a pool of threads, and what a call
+returns that such a pool was given."""
+ENCLOSED = frozenset((QUEUE, STACK, VARIABLE, DISTRIBUTION, POOL, FUTURE))
 
 
 _CONTAINERS = (Sequence, Mapping)

@@ -5,11 +5,13 @@ Source: torch/autograd/functional.py and torch/_functorch in PyTorch 2.13.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import cuts
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
+    NOTHING,
     Binding,
     Bound,
     Function,
@@ -118,9 +120,9 @@ def _mapped(interp: Interpreter, call: Call, func: Value, /, *args: Value, **key
 def _with_rows(interp: Interpreter, result: Value, call: Call) -> Value:
     match result:
         case TensorRef():
-            rows = interp.operation("view", [result], call.node, view=result)
-            rows.cell.detachment, rows.cell.vague = result.cell.detachment, result.cell.vague
-            return rows
+            if result.cell.leaf is None:  # the very tensor: it is a view if the function has returned one
+                return TensorRef(replace(result.cell, scalar=None, extent=NOTHING), result.provenance, result.guessed)
+            return interp.operation("view", [result], call.node, view=result)
         case Sequence(kind="tuple" | "list"):
             parts = [Binding(_with_rows(interp, interp.read(slot, result), call)) for slot in result.items]
             return Sequence(result.kind, parts, more=result.more)

@@ -160,6 +160,8 @@ def _getattr(interp: Interpreter, call: Call, owner: Value, name: Value = None, 
             return default[0] if given is attributes.MISSING else given
     if default and isinstance(owner, TorchModule) and attributes.lacks(interp, owner, name):
         return default[0]
+    if default and isinstance(owner, Class) and _class_has(owner, name) is False:
+        return default[0]
     return attributes.plain(interp, attributes.get(interp, owner, name, call.node))
 
 
@@ -203,6 +205,8 @@ def _delattr(interp: Interpreter, call: Call, owner: Value, name: Value, /) -> V
 def _hasattr(interp: Interpreter, call: Call, owner: Value, name: Value, /) -> Value:
     if isinstance(name, str):
         known = _instance_has(owner, name) if isinstance(owner, Instance) else None
+        if isinstance(owner, Class):
+            known = _class_has(owner, name)
         if name == "module" and _is_wrapped(interp, owner):
             known = True
         if isinstance(owner, TorchModule) and attributes.lacks(interp, owner, name):
@@ -221,6 +225,13 @@ def _instance_has(owner: Instance, name: str) -> bool | None:
     bases = (base for base in class_lookup.lineage(owner.cls) if isinstance(base, (Class, Name)))
     known = all(isinstance(base, Class) or base.path.endswith(("Module", "object")) for base in bases)
     return False if known else None
+
+
+def _class_has(owner: Class, name: str) -> bool | None:
+    """Whether a class of the program has an attribute; None where its bases or its metaclass may give it one."""
+    if owner.metaclass is not None or name in owner.members or (name.startswith("__") and name.endswith("__")):
+        return None
+    return _instance_has(Instance(owner), name)
 
 
 def _has(value: Value, name: str) -> bool | None:
@@ -253,6 +264,11 @@ def _super(interp: Interpreter, call: Call, *args: Value) -> Value:
     if function is not None and function.owner is not None and slot is not None:
         return Super(slot.value, function.owner)
     return interp.fresh_symbol("super")
+
+
+@model("builtins.object.__new__")
+def _new_object(interp: Interpreter, call: Call, of: Value, /, *_: Value, **__: Value) -> Value:
+    return Instance(of) if isinstance(of, Class) else DECLINED
 
 
 @model("builtins.staticmethod")
