@@ -205,7 +205,7 @@ def call_tensor_method(
     result = of_tensor.call(interp, Call(node, name), tensor, given=args, keywords=keywords)
     if result is not DECLINED:
         return result
-    if catalogue.kind(name) == catalogue.CAST:
+    if catalogue.kind(name) == catalogue.CAST or (name == "to_dense" and _is_dense(interp, tensor)):
         return cast(interp, tensor, name, args, keywords, node)
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.
@@ -239,6 +239,13 @@ def call_tensor_method(
         for one in (of, new):
             one.opaque = one.doubtful = True
     return result
+
+
+def _is_dense(interp: Interpreter, tensor: TensorRef) -> bool:
+    """Whether a tensor certainly is no sparse one, of which ``to_dense`` makes a copy."""
+    cell = tensor.cell
+    known = cell.leaf is not None or (cell.node is not None and not cell.node.opaque)
+    return known and not interp.sources.has_sparse
 
 
 def _may_be_of_object(made: Node) -> bool:

@@ -227,6 +227,8 @@ class Sources:
         self._by_place = {_place(source.path): source for source in self.all[1:]}
         self._roots = program.roots
         self._modules: dict[tuple[str, int, str], Source | None] = {}
+        self.has_sparse = any("sparse" in source.text for source in self.all)
+        """Whether a tensor may be sparse: ``x.to_dense()`` then is a copy."""
         self.mixes_precision = any(_says_any(source.text, _MIXED) for source in self.all)
         """Whether tensors may be of a lower precision than is written: ``x.float()`` then is a copy."""
         self.sets_precision = any(_says_any(source.text, _PRECISIONS) for source in self.all)
