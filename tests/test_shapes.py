@@ -156,6 +156,60 @@ SHAPES = {
         """,
         ["model.reset_state()"],
     ),
+    "two losses that a scaler scales": (
+        """
+        scaler = torch.amp.GradScaler("cpu", enabled=False)
+        for _ in range(3):
+            opt.zero_grad()
+            z = net(x)
+            near, far = crit(z, y), z.abs().mean()
+            scaler.scale(near).backward()
+            scaler.scale(0.1 * far).backward()
+            scaler.step(opt)
+            scaler.update()
+        """,
+        ["scaler.scale(near + 0.1 * far).backward()"],
+    ),
+    "two losses that a function of torch's sends back": (
+        """
+        for _ in range(3):
+            opt.zero_grad()
+            z = net(x)
+            near, far = crit(z, y), z.abs().mean()
+            torch.autograd.backward(near)
+            torch.autograd.backward(0.1 * far)
+            opt.step()
+        """,
+        ["torch.autograd.backward(near + 0.1 * far)"],
+    ),
+    "losses in a list, and the total of their stack": (
+        """
+        for _ in range(3):
+            opt.zero_grad()
+            parts = []
+            for layer in (net, other):
+                part = crit(layer(x), y)
+                part.backward()
+                parts.append(part)
+            torch.stack(parts).sum().backward()
+            opt.step()
+        """,
+        [],
+    ),
+    "losses in a dictionary, and their sum": (
+        """
+        for _ in range(3):
+            opt.zero_grad()
+            losses = {}
+            for name, layer in (("a", net), ("b", other)):
+                losses[name] = crit(layer(x), y)
+                losses[name].backward()
+            total = sum(losses.values())
+            total.backward()
+            opt.step()
+        """,
+        [],
+    ),
     "the losses of a loop, and their sum behind it": (
         """
         for _ in range(3):

@@ -72,8 +72,8 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     """``first.backward()`` goes, and ``second.backward()`` becomes ``(first + second).backward()``."""
     calls = [tree.expression(span) for span in (fact.freed, fact.failed)]
     first, second = (tree.statement_of(call) for call in calls)
-    losses = [_sent(call) for call in calls]
-    if first is None or second is None or losses[0] is None or losses[1] is None:
+    losses = _losses(calls[0], calls[1], tree)
+    if first is None or second is None or losses is None:
         return
     block = tree.block_of(first)
     if first not in block or second not in block:
@@ -82,11 +82,42 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         return
     if _are_looked_at(block[block.index(first) + 1 : block.index(second)], tree):
         return
-    total = " + ".join(tree.code(_bare(loss)).strip() for loss in losses if loss is not None)
+    total = " + ".join(tree.code(_bare(loss)).strip() for loss in losses)
+    is_argument = isinstance(tree.parent_of(losses[1]), cst.Arg)
+    added = cst.parse_expression(total if is_argument else f"({total})")
     comments = [line for line in first.leading_lines if line.comment is not None]
-    edit = Edit(tree).remove(first).change(losses[1], lambda _: cst.parse_expression(f"({total})"))
+    edit = Edit(tree).remove(first).change(losses[1], lambda _: added)
     edit.change(second, lambda node: node.with_changes(leading_lines=[*comments, *node.leading_lines]))  # type: ignore[attr-defined]
     yield Candidate(edit.patch(), f"call backward once, on `{total}`", Keeps.ONE_PASS)
+
+
+Losses = tuple[cst.BaseExpression, cst.BaseExpression]
+
+
+def _losses(first: cst.CSTNode | None, second: cst.CSTNode | None, tree: Tree) -> Losses | None:
+    """The losses of two passes whose sum is sent back like each of them.
+
+    ``loss.backward()`` sends one, ``scaler.scale(loss).backward()``, and ``accelerator.backward(loss)``.
+    """
+    if not isinstance(first, cst.Call) or not isinstance(second, cst.Call):
+        return None
+    given = _arguments(first, second)
+    if given is not None:
+        return given if tree.called(first) in ("backward", "manual_backward") else None
+    one, other = _sent(first), _sent(second)
+    if one is None or other is None:
+        return None
+    is_scaled = isinstance(one, cst.Call) and isinstance(other, cst.Call) and tree.called(one) == "scale"
+    return (_arguments(one, other) if is_scaled else None) or (one, other)
+
+
+def _arguments(first: cst.BaseExpression, second: cst.BaseExpression) -> Losses | None:
+    """The arguments of two calls of one function, or method, that have no further ones."""
+    calls = [one for one in (first, second) if isinstance(one, cst.Call) and len(one.args) == 1]
+    if len(calls) < 2 or not calls[0].func.deep_equals(calls[1].func):
+        return None
+    plain = all(one.args[0].keyword is None and not one.args[0].star for one in calls)
+    return (calls[0].args[0].value, calls[1].args[0].value) if plain else None
 
 
 def one_call(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
