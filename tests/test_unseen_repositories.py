@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
-from autofix.codemods.facts import GraphCopied, GraphEscapes, GraphHeld
+from autofix.codemods.facts import Certainty, GraphCopied, GraphEscapes, GraphHeld, StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 from autofix.engine import analyse
@@ -594,3 +596,88 @@ def test_a_method_that_tensors_have_gives_a_tensor() -> None:
         GraphEscapes,
         GraphHeld,
     }
+
+
+ENGINE = """
+import torch
+from torch import nn
+from framework import Engine
+
+HELPER
+def main(loader):
+    model, cell = nn.Linear(4, 1), nn.GRUCell(4, 4)
+    opt = torch.optim.Adam([*model.parameters(), *cell.parameters()])
+    state = {"h": torch.zeros(8, 4)}
+
+    def learn(engine, batch):
+        x, y = batch
+        state["h"] = cell(x, state["h"]CUT)
+        loss = nn.functional.mse_loss(model(state["h"]), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+
+    engine = HANDED
+    HANDLER
+    engine.run(loader)
+
+
+main(torch.load("batches.pt"))
+"""
+
+
+def handed(handed: str = "Engine(learn)", *, cut: str = "", handler: str = "", helper: str = "") -> str:
+    text = ENGINE.replace("HANDED", handed).replace("CUT", cut).replace("HELPER", helper)
+    return text.replace("HANDLER", textwrap.indent(handler, "    ").strip())
+
+
+@pytest.mark.parametrize(
+    "given", ["Engine(learn)", "Engine(process=learn)", "Engine(steps=2, name='x').with_step(learn)"]
+)
+def test_a_training_step_that_is_handed_over_is_called_for_each_batch(given: str) -> None:
+    seen = analyze(Program.of(handed(given), "train.py"))
+    assert [(type(fact), fact.certainty) for fact in seen.facts] == [(StaleGraph, Certainty.LIKELY)]
+    assert not analyze(Program.of(handed(given, cut=".detach()"), "train.py")).facts
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        'def clear(engine):\n    state["h"] = torch.zeros(8, 4)\nengine.add("start", clear)',
+        '@engine.on("start")\ndef clear(engine):\n    state["h"].detach_()',
+        '@engine.on("start")\ndef clear(engine):\n    state.clear()',
+    ],
+)
+def test_what_else_the_program_hands_over_may_reset_the_state(handler: str) -> None:
+    assert not analyze(Program.of(handed(handler=handler), "train.py")).facts
+
+
+def test_a_function_that_trains_in_a_loop_of_its_own_is_called_once() -> None:
+    text = """
+import torch
+from torch import nn
+from framework import launch
+
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+start = net(torch.ones(1, 3)).mean()
+
+def work(rank):
+    first = start
+    for _ in range(3):
+        loss = net(torch.randn(2, 3)).mean()
+        if first is not None:
+            loss, first = loss + first, None
+        opt.zero_grad(); loss.backward(); opt.step()
+
+launch(work, 1)
+"""
+    seen = analyze(Program.of(text, "train.py"))
+    assert seen.facts == ()
+    assert len(seen.passes) == 1
+
+
+def test_a_mistake_within_one_call_of_a_function_that_is_handed_over_is_certain() -> None:
+    text = handed().replace("        opt.step()", "        opt.step()\n        loss.backward()")
+    text = text.replace('state["h"] = cell(x, state["h"])', 'state["h"] = cell(x, torch.zeros(8, 4))')
+    assert {fact.certainty for fact in analyze(Program.of(text, "train.py")).facts} == {Certainty.CERTAIN}

@@ -75,7 +75,8 @@ class Known:
     """Names of functions that paths may have called without following them."""
     unentered: set[ast.AST] = field(default_factory=set)
     handed: set[ast.ClassDef] = field(default_factory=set)
-    """The last two are as :class:`autofix.codemods.interpreter.state.log.Log` says."""
+    driven: set[Span] = field(default_factory=set)
+    """The last three are as :class:`autofix.codemods.interpreter.state.log.Log` says."""
     sources: list[Source] = field(default_factory=list)
     used: set[ast.AST] = field(default_factory=set)
     """Statements through which a pass came on some path."""

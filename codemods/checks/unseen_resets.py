@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from autofix.codemods.checks.known import Known
 from autofix.codemods.facts import Certainty, Doubt, Fact, Overwritten, StaleGraph
 from autofix.codemods.source.nodes import Nodes, children
-from autofix.codemods.source.sources import Source
+from autofix.codemods.source.sources import Source, last_name
 
 _EMPTIES = frozenset(("detach_", "zero_", "fill_", "copy_", "clear", "pop", "popleft"))
 
@@ -21,7 +21,8 @@ _EMPTIES = frozenset(("detach_", "zero_", "fill_", "copy_", "clear", "pop", "pop
 def doubt(known: Known) -> None:
     """Make the facts likely that such a function may rule out."""
     carried = [(fact, attribute) for fact in known.facts if (attribute := _attribute_carried(fact))]
-    if not carried:
+    driven = [fact for fact in known.facts if any(role.span in known.driven for role in fact.roles())]
+    if not carried and not driven:
         return
     unseen = [
         function
@@ -29,6 +30,9 @@ def doubt(known: Known) -> None:
         for function in source.nodes.of(ast.FunctionDef)
         if function.body[-1] not in known.executed
     ]
+    for fact in driven:  # whoever calls the one function may call the other in between
+        if isinstance(fact, (StaleGraph, Overwritten)) and any(_resets(one, _attribute_of(fact)) for one in unseen):
+            del known.facts[fact]
     for fact, attribute in carried:
         if _may_be_reset(attribute, unseen, known):
             known.doubt(fact, Doubt.RESET)
@@ -38,8 +42,13 @@ def _attribute_carried(fact: Fact) -> str:
     """The attribute, or the name, that certainly carries a graph from one iteration to the next; empty for others."""
     if not isinstance(fact, (StaleGraph, Overwritten)) or fact.loop is None or not fact.inside:
         return ""
+    return _attribute_of(fact) if fact.certainty is Certainty.CERTAIN else ""
+
+
+def _attribute_of(fact: StaleGraph | Overwritten) -> str:
+    """The attribute, or the name, of the value that a fact is of; empty where it has none."""
     attributes = re.findall(r"\.(\w+)", fact.name) or re.findall(r"^\w+", fact.name)
-    return attributes[-1] if attributes and fact.certainty is Certainty.CERTAIN else ""
+    return attributes[-1] if attributes else ""
 
 
 def _may_be_reset(attribute: str, unseen: Sequence[ast.FunctionDef], known: Known) -> bool:
@@ -68,8 +77,12 @@ def _resets(function: ast.FunctionDef, attribute: str) -> bool:
                 return function.name != "__init__"
             case ast.Name(id=name, ctx=ast.Store()) if name == attribute and name in shared:
                 return True
-            case ast.Call(ast.Attribute(ast.Attribute(attr=name) | ast.Name(id=name), method)) if name == attribute:
-                if method in _EMPTIES:
+            case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), ctx=ast.Store()):
+                if name == attribute:
+                    return True
+            case ast.Call(ast.Attribute(owner, method)) if method in _EMPTIES:
+                owner = owner.value if isinstance(owner, ast.Subscript) else owner
+                if isinstance(owner, (ast.Attribute, ast.Name)) and last_name(owner) == attribute:
                     return True
     return False
 

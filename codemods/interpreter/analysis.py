@@ -22,7 +22,17 @@ from autofix.codemods.facts import (
     OldKeyword,
     Overwritten,
 )
-from autofix.codemods.interpreter import calls, class_lookup, frameworks, holding, lived, prepared, supposed, switches
+from autofix.codemods.interpreter import (
+    callbacks,
+    calls,
+    class_lookup,
+    frameworks,
+    holding,
+    lived,
+    prepared,
+    supposed,
+    switches,
+)
 from autofix.codemods.interpreter.entries import MODULE, entries, is_model_that_overwrites, may_go_wrong, ways
 from autofix.codemods.interpreter.interpreter import GaveUp, ProgramInterpreter
 from autofix.codemods.interpreter.policy import BranchPolicy, Path, Paths
@@ -259,6 +269,7 @@ def _prepare(interp: Interpreter) -> None:
     """Run the module; with an *entry* of the path, as it is imported."""
     interp.globals.names["__name__"] = Binding("__main__" if interp.policy.path.entry == MODULE else "module")
     interp.run(interp.sources.main.tree.body)
+    callbacks.call(interp)
 
 
 def _execute(interp: Interpreter, path: Path) -> None:
@@ -268,6 +279,7 @@ def _execute(interp: Interpreter, path: Path) -> None:
     for entry in path.entry.split():
         interp.exceptions.exited = False
         _enter(interp, entry, path)
+        callbacks.call(interp)
     interp.exceptions.exited = False
 
 
@@ -343,6 +355,8 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     path = interp.policy.path._replace(answers=given)
     for fact in checks.facts_of(interp, found):
         hangs = interp.policy.gives_options or _is_of_one_turn(interp, fact)
+        if not hangs and interp.log.driven and any(one.span in interp.log.driven for one in fact.roles()):
+            fact = found.doubted(fact, Doubt.UNREAD) if fact.certainty is Certainty.CERTAIN else fact
         if hangs and fact.certainty is Certainty.CERTAIN and not isinstance(fact, _OF_A_CALL):
             fact = found.doubted(fact, Doubt.SWITCH)
         facts.add(fact)
@@ -353,6 +367,7 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     found.unresolved |= interp.log.unresolved
     found.unentered |= interp.log.unentered
     found.handed |= interp.log.handed
+    found.driven |= interp.log.driven
     found.crashes |= interp.log.crashes
     found.rootless |= interp.tape.rootless
     return facts

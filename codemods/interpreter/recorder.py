@@ -28,7 +28,7 @@ from autofix.codemods.autograd.graph import (
     StoreEvent,
 )
 from autofix.codemods.facts import Form
-from autofix.codemods.interpreter import asked_again, cuts, dtypes, escapes, holding, overwriting, parts
+from autofix.codemods.interpreter import asked_again, callbacks, cuts, dtypes, escapes, holding, overwriting, parts
 from autofix.codemods.interpreter.forms import form_of, whole_of
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
@@ -311,6 +311,7 @@ class Recorder(Interpreter):
         """
         values = list(args)
         holding.hands_over(self, label, values)
+        callbacks.note(self, values, node)
         if leaf is None and not differentiable:
             cuts.handed_over(self.tensors(*values))
         leaves = [leaf] if leaf is not None else []

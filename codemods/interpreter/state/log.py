@@ -19,6 +19,8 @@ class Log:
         """Loops that a ``break``, a ``return`` or an error ended."""
         self.once: set[Span] = set()
         """Loops that run once at most, if the options that say how often have their defaults."""
+        self.driven: set[Span] = set()
+        """Loops that code which was not read is taken to run: each calls a function that was handed over there."""
         self.called: set[ast.AST] = set()
         self.unresolved: set[str] = set()
         """Names of functions that are called, or may be, in a way that was not followed."""

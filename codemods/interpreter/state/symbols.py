@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Hashable
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from autofix.codemods.interpreter.values import (
     TorchModule,
     Value,
 )
-from autofix.codemods.source.sources import Sources
+from autofix.codemods.source.sources import Source, Sources
 
 if TYPE_CHECKING:
     from autofix.codemods.autograd.graph import Leaf
@@ -74,6 +75,8 @@ class Symbols(Environment):
         """Modules by the key of their ``_parameters``: what is put there under a name is the attribute of that name."""
         self.toggled: dict[int, list[Leaf]] = {}
         """Parameters that are frozen while one of several optimizers has its turn, by the identities of the modules."""
+        self.callbacks: dict[ast.AST, tuple[Value, Source, ast.expr]] = {}
+        """Functions that were handed to code which was not read, where that was, by their nodes."""
         self.parallel: set[int] = set()
         """Identities of the models for which a wrapper stands: ``DataParallel(model)``."""
         self.zeroing: set[Hashable] = set()
