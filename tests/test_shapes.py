@@ -210,6 +210,48 @@ SHAPES = {
         """,
         [],
     ),
+    "a window of what a module has computed, with what it computes now": (
+        """
+        class Smooth(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner, self.outer = nn.Linear(3, 3), nn.Linear(3, 3)
+                self.recent = []
+
+            def forward(self, x):
+                h = torch.tanh(self.inner(x))
+                self.recent.append(h)
+                return self.outer(torch.stack(self.recent[-4:]).mean(0))
+
+        model = Smooth()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(6):
+            opt.zero_grad()
+            crit(model(x), y).backward()
+            opt.step()
+        """,
+        ["if self.recent:", "self.recent[-1] = self.recent[-1].detach()"],
+    ),
+    "a window of what a method has computed, in a deque with the newest first": (
+        """
+        from collections import deque
+
+        class Filter:
+            def __init__(self):
+                self.window = deque(maxlen=3)
+
+            def __call__(self, value):
+                self.window.appendleft(value)
+                return sum(self.window) / len(self.window)
+
+        smooth = Filter()
+        for _ in range(6):
+            opt.zero_grad()
+            crit(smooth(net(x)), y).backward()
+            opt.step()
+        """,
+        ["if self.window:", "self.window[0] = self.window[0].detach()"],
+    ),
     "the losses of a loop, and their sum behind it": (
         """
         for _ in range(3):

@@ -681,3 +681,27 @@ def test_a_mistake_within_one_call_of_a_function_that_is_handed_over_is_certain(
     text = handed().replace("        opt.step()", "        opt.step()\n        loss.backward()")
     text = text.replace('state["h"] = cell(x, state["h"])', 'state["h"] = cell(x, torch.zeros(8, 4))')
     assert {fact.certainty for fact in analyze(Program.of(text, "train.py")).facts} == {Certainty.CERTAIN}
+
+
+@pytest.mark.parametrize(
+    "begin", ["deepspeed.initialize(model=net, model_parameters=net.parameters())", "deepspeed.initialize(None, net)"]
+)
+def test_the_engine_of_deepspeed_behaves_as_its_model(begin: str) -> None:
+    text = f"""
+import deepspeed
+import torch
+from torch import nn
+
+net = nn.LSTM(4, 4)
+engine, optimizer, _, _ = {begin}
+state = None
+for step in range(10):
+    out, state = engine(torch.randn(3, 2, 4), state)
+    engine.backward(out.pow(2).mean())
+    engine.step()
+"""
+    seen = analyze(Program.of(text, "train.py"))
+    assert StaleGraph in map(type, seen.facts)
+    assert {fact.certainty for fact in seen.facts} == {Certainty.CERTAIN}
+    right = text.replace("    engine.step()", "    engine.step()\n    state = tuple(one.detach() for one in state)")
+    assert not analyze(Program.of(right, "train.py")).facts

@@ -153,6 +153,11 @@ class DetachStored(Codemod):
             every = f"for {index} in range(len({whole})):\n{indent}{item} = {item}.detach()"
             for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, every)):
                 yield Candidate(patch, f"detach all of `{whole}` after the backward that uses it{more}")
+        if own is not None and form is Form.TENSOR and place in (f"{whole}[-1]", f"{whole}[0]"):
+            if not set(tree.loops_around(own)) - set(tree.loops_around(after)):
+                kept = f"if {whole}:\n{tree.module_of(own).default_indent}{code}"
+                for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_before(own, kept)):
+                    yield Candidate(patch, f"detach `{place}` before another one is stored{more}")
 
 
 def is_of_another(place: str, kept: Statement, at: Statement, tree: Tree) -> bool:

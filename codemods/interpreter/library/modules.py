@@ -438,6 +438,15 @@ def _backward(
     tensor_calls.run_backward(interp, [loss], keywords, call.node)
 
 
+@of_module("step")
+def _step(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+    """``engine.step()`` of DeepSpeed's engine, for which its model stands."""
+    if interp.identity(module) not in interp.parallel:
+        return DECLINED
+    interp.tape.step(list(interp.own_parameters(module)), interp.site(call.node), interp.stack)
+    return None
+
+
 @of_module("optimizers")
 def _optimizers(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
     known = frameworks.configured_optimizers(interp, module, call.node) if isinstance(module, Instance) else None

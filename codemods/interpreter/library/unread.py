@@ -87,6 +87,22 @@ def _of_mixed_precision(
     return models if optimizers is None else Sequence("tuple", [Binding(models), Binding(optimizers)])
 
 
+@model("deepspeed.initialize")
+def _of_deepspeed(
+    interp: Interpreter, call: Call, /, args: Value = None, model: Value = None, optimizer: Value = None, **_: Value
+) -> Value:
+    """``engine, optimizer, loader, scheduler = deepspeed.initialize(...)``: the engine behaves as the model.
+
+    Source: ``deepspeed.initialize`` in DeepSpeed's documentation.
+    """
+    if not class_lookup.is_any_module(model):
+        return DECLINED
+    interp.parallel.add(interp.identity(model))
+    known = optimizer if optimizer is not None else interp.fresh_symbol("optimizer")
+    others = [interp.fresh_symbol(name) for name in ("loader", "scheduler")]
+    return Sequence("tuple", [Binding(one) for one in (model, known, *others)])
+
+
 @model("apex.amp.scale_loss")
 def _scaled(interp: Interpreter, call: Call, loss: Value, *_: Value, **__: Value) -> Value:
     """``with amp.scale_loss(loss, optimizer) as scaled_loss``: the loss times a number."""
