@@ -54,6 +54,7 @@ class Doubt(StrEnum):
     UNREAD = "it rests on a call that was not read"
     SWITCH = "it depends on an option or a condition whose value is not known"
     RESET = "a function that resets it is handed on to code that was not read"
+    HANDED = "code that was not read is taken to call the function for each batch"
 
 
 class Form(StrEnum):
@@ -186,7 +187,11 @@ class Fact:
         for one in fields(self):
             span = getattr(self, one.name)
             if isinstance(span, Span) and one.metadata.get("role", True):
-                yield Role(one.name, span, self.phrases[one.name])
+                handed = one.name == "loop" and self.reason is Doubt.HANDED
+                yield Role(one.name, span, _CALLS if handed else self.phrases[one.name])
+
+
+_CALLS = "across calls of the function that is handed over here"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -356,7 +356,7 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     for fact in checks.facts_of(interp, found):
         hangs = interp.policy.gives_options or _is_of_one_turn(interp, fact)
         if not hangs and interp.log.driven and any(one.span in interp.log.driven for one in fact.roles()):
-            fact = found.doubted(fact, Doubt.UNREAD) if fact.certainty is Certainty.CERTAIN else fact
+            fact = found.doubted(fact, Doubt.HANDED)
         if hangs and fact.certainty is Certainty.CERTAIN and not isinstance(fact, _OF_A_CALL):
             fact = found.doubted(fact, Doubt.SWITCH)
         facts.add(fact)

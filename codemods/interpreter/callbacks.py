@@ -10,12 +10,14 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from autofix.codemods.interpreter import frameworks
 from autofix.codemods.interpreter.values import Bound, Function, Scope, Value
 from autofix.codemods.source.nodes import children
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
+_FOR_EACH_BATCH = "def run(function, batches):\n    for batch in batches:\n        function()\n"
 _MOST = 8
 """Number of such functions that are called on a path."""
 _STEP = frozenset(("backward", "step", "zero_grad"))
@@ -41,7 +43,7 @@ def call(interp: Interpreter) -> None:
         here, interp.source = interp.source, source
         try:
             if _is_training_step(node):
-                loop = _loop(place)
+                loop = frameworks.loop_at(_FOR_EACH_BATCH, place)
                 interp.log.driven.add(interp.site(loop.body[0]).span)
                 interp.call(Function(loop, source, Scope({}), [], {}, loop.name), [value], {}, place)
             else:
@@ -64,13 +66,3 @@ def _once(function: ast.AST) -> Iterator[ast.AST]:
         if not isinstance(part, (ast.For, ast.While, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             yield part
             pending += children(part)
-
-
-def _loop(place: ast.expr) -> ast.FunctionDef:
-    """The loop of a framework, all of it at one *place* of the program."""
-    made = ast.parse("def run(function, batches):\n    for batch in batches:\n        function()\n").body[0]
-    assert isinstance(made, ast.FunctionDef)
-    for node in ast.walk(made):
-        if isinstance(node, (ast.expr, ast.stmt)):
-            ast.copy_location(node, place)
-    return made

@@ -90,7 +90,7 @@ def is_step(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool:
 
 def drive(interp: Interpreter, instance: Instance, node: ast.expr) -> None:
     """Run the loop that a framework would run with *instance*, as if it were written at *node*."""
-    loop = _loop(_code(instance, step_of(instance)), node)
+    loop = loop_at(_code(instance, step_of(instance)), node)
     function = Function(loop, interp.source, Scope({}), [], {}, loop.name)
     interp.call(function, [instance, _model_of(interp, instance, node)], {}, node)
 
@@ -171,7 +171,7 @@ def _code(instance: Instance, method: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _loop(code: str, place: ast.expr) -> ast.FunctionDef:
+def loop_at(code: str, place: ast.expr) -> ast.FunctionDef:
     """A framework's loop, all of it at one *place* of the program."""
     made = ast.parse(code).body[0]
     assert isinstance(made, ast.FunctionDef)
