@@ -62,7 +62,7 @@ def whole_of(value: Value) -> str:
 
     Nothing where there are none in it, or where that cannot be written.
     """
-    if _holds_itself(value, ()):
+    if _holds_itself(value):
         return ""
     if isinstance(value, Instance):
         return "\n".join(_object(value))
@@ -70,15 +70,25 @@ def whole_of(value: Value) -> str:
     return "" if made is None or made == NAME else f"{NAME} = {made}"
 
 
-def _holds_itself(value: Value, within: tuple[Value, ...]) -> bool:
-    """Whether a container is among its own parts, and theirs: ``metrics["history"] = history``, and an append."""
+def _holds_itself(value: Value, above: tuple[int, ...] = (), done: set[int] | None = None) -> bool:
+    """Whether a container is among its own parts, and theirs: ``metrics["history"] = history``, and an append.
+
+    *above* has the identities of the containers around it, *done* those of which it is known that they do not.
+    """
+    done = set() if done is None else done
     slots: Iterable[Binding] = ()
     if isinstance(value, (Sequence, Mapping)):
         slots = slots_of(value)
-    elif isinstance(value, Instance) and not within:  # no object within is taken apart
+    elif isinstance(value, Instance) and not above:  # no object within is taken apart
         slots = value.names.values()
-    inner = (*within, value)
-    return any(any(slot.value is outer for outer in inner) or _holds_itself(slot.value, inner) for slot in slots)
+    for slot in slots:
+        inner = id(slot.value)
+        if inner in above or slot.value is value:
+            return True
+        if inner not in done and _holds_itself(slot.value, (*above, id(value)), done):
+            return True
+    done.add(id(value))
+    return False
 
 
 def _detached(value: Value, code: str, items: tuple[str, ...]) -> str | None:
