@@ -8,7 +8,7 @@ gradient flow that was not stale is still walked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
@@ -83,21 +83,31 @@ def key_of(fact: Fact, lines: Patch | None = None) -> Hashable:
     return (type(fact), *((role.name, where(role.span.line)) for role in fact.roles() if role.name != "walked"))
 
 
-def judge(lines: Patch, before: AnalysisResult, after: AnalysisResult, fact: Fact, keeps: Keeps) -> Verdict:
-    """Verdict on a patch: whether it repairs *fact* and loses nothing; *lines* maps its lines to the original's."""
+def judge(
+    lines: Patch,
+    before: AnalysisResult,
+    after: AnalysisResult,
+    fact: Fact,
+    keeps: Keeps,
+    merged: Collection[int] = (),
+) -> Verdict:
+    """Verdict on a patch: whether it repairs *fact* and loses nothing; *lines* maps its lines to the original's.
+
+    With ``ONE_PASS``, the passes at the lines *merged* may have become one with those of the fact.
+    """
     if not after.complete:
         return Verdict(False, reason="the patched program is too large to be read in full")
     known = Counter(key_of(one) for one in before.facts)
     mapped = [(key_of(one, lines), one) for one in after.facts]
     left = Counter(key for key, _ in mapped)
-    if left[key_of(fact)] >= known[key_of(fact)]:
+    if left[key_of(fact)] >= max(known[key_of(fact)], 1):  # an earlier step of the patch may have laid it open
         return Verdict(False, reason="the mistake is still there")
     crashes = {(lines.original(line), reason) for line, reason in after.crashes} - before.crashes
     if crashes:
         return Verdict(False, reason="; ".join(sorted({reason for _, reason in crashes})))
     if {lines.original(line) for line in after.rootless} - before.rootless:
         return Verdict(False, reason="a backward is left without a graph")
-    lost = _lost(before, after, lines, keeps, fact) or _still_cut(fact, after, lines)
+    lost = _lost(before, after, lines, keeps, fact, merged) or _still_cut(fact, after, lines)
     lost = lost or _trained_once(before, after, lines) or _still_severed(fact, after, lines)
     if keeps is not Keeps.LATER:
         lost = lost or _before_its_step(before, after, lines, fact)
@@ -107,11 +117,13 @@ def judge(lines: Patch, before: AnalysisResult, after: AnalysisResult, fact: Fac
     return Verdict(not revealed, revealed, "another mistake appears" if revealed else "")
 
 
-def _lost(before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Keeps, fact: Fact) -> str:
+def _lost(
+    before: AnalysisResult, after: AnalysisResult, lines: Patch, keeps: Keeps, fact: Fact, merged: Collection[int]
+) -> str:
     passes = {lines.original(line) for line in after.passes}
     missed = before.passes - passes
     if keeps is Keeps.ONE_PASS and isinstance(fact, StaleGraph):
-        return _without_one_pass(before, after, lines, fact, missed)
+        return _without_one_pass(before, after, lines, {fact.freed.line, fact.failed.line, *merged}, missed)
     if missed or passes - before.passes - before.rootless:
         return "a backward pass is gone"
     trained = {(lines.original(line), name) for line, name in after.trained}
@@ -203,13 +215,12 @@ def _before_its_step(before: AnalysisResult, after: AnalysisResult, lines: Patch
 
 
 def _without_one_pass(
-    before: AnalysisResult, after: AnalysisResult, lines: Patch, fact: StaleGraph, gone: frozenset[int]
+    before: AnalysisResult, after: AnalysisResult, lines: Patch, twice: set[int], gone: frozenset[int]
 ) -> str:
     """Objection to a patch that drops one of two passes over one loss, or replaces both by a new one; empty for none.
 
-    The remaining pass, or the new one, must train every parameter that the two trained.
+    The remaining pass, or the new one, must train every parameter that those at the lines *twice* trained.
     """
-    twice = {fact.freed.line, fact.failed.line}
     new = {line for line in after.passes if lines.original(line) < 0} if gone == twice else set()
     if not gone < twice and len(new) != 1:
         return "a backward pass is gone"

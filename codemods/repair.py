@@ -311,7 +311,7 @@ class _Search:
         deeper = self._behind(verdict.revealed[0], further, reached.seen, case.fact, case.start, case.depth)
         if deeper is None or (rule.recomputes and any(one.codemod is not type(rule) for one in deeper.repairs)):
             return None
-        if not self._holds(case.fact, further, case.start, deeper):
+        if not self._holds(case.fact, case.way, further, case.start, deeper):
             return None
         if self._touches_spared(deeper.seen, further.then(deeper.patch)):
             return None
@@ -413,17 +413,34 @@ class _Search:
         stands = judge(alone, seen, after, fact, deeper.repairs[-1].keeps).stands
         return _Reached(alone, after, deeper.repairs) if stands else None
 
-    def _holds(self, fact: Fact, way: Patch, start: AnalysisResult, deeper: _Reached) -> bool:
-        """Whether a patch of several steps, *way* and what is *deeper*, keeps what the text before them had."""
+    def _holds(self, fact: Fact, at: Patch, way: Patch, start: AnalysisResult, deeper: _Reached) -> bool:
+        """Whether a patch of several steps, *way* and what is *deeper*, keeps what the text before them had.
+
+        The *fact* is one of the program that the patch *at* leads to.
+        """
         lines = way.then(deeper.patch)
         if key_of(fact) in {key_of(one, lines) for one in deeper.seen.facts}:
             return False
         one_pass = any(repair.keeps is Keeps.ONE_PASS for repair in deeper.repairs)
         keeps = Keeps.ONE_PASS if one_pass else Keeps.PARAMETERS
-        return not judge(lines, start, deeper.seen, fact, keeps).reason
+        return not judge(lines, start, deeper.seen, fact, keeps, _passes_beside(fact, at, start)).reason
 
     def _refuse(self, rule: Codemod, candidate: Candidate, reason: str) -> None:
         self.refused[f"{rule.code} {candidate.remedy}: {reason}"] = None
+
+
+def _passes_beside(fact: Fact, way: Patch, start: AnalysisResult) -> set[int]:
+    """The lines of all passes of one step over the graph that a pass of *fact* frees, which *way* leads to.
+
+    Of ``first.backward()``, ``second.backward()`` and ``third.backward()`` over one graph, all three.
+    """
+    if not isinstance(fact, StaleGraph):
+        return set()
+    found = {way.original(fact.freed.line), way.original(fact.failed.line)}
+    pairs = [{one.freed.line, one.failed.line} for one in start.facts if isinstance(one, StaleGraph) and one.together]
+    for _ in pairs:
+        found = found.union(*(pair for pair in pairs if pair & found))
+    return found
 
 
 def _repairs_of(chosen: Iterable[tuple[Fact, Codemod, Candidate]], tree: Tree) -> tuple[Repair, ...]:

@@ -156,6 +156,36 @@ SHAPES = {
         """,
         ["model.reset_state()"],
     ),
+    "three losses over one graph, each sent back when it is computed": (
+        """
+        for _ in range(3):
+            opt.zero_grad()
+            z = torch.tanh(net(x))
+            near = crit(z, y)
+            near.backward()
+            far = z.abs().mean()
+            (0.1 * far).backward()
+            flat = z.pow(2).mean()
+            flat.backward()
+            opt.step()
+        """,
+        ["(near + 0.1 * far + flat).backward()"],
+    ),
+    "four losses over one graph, by a function of torch's": (
+        """
+        opt = torch.optim.SGD([*net.parameters(), *other.parameters()], lr=0.1)
+        for _ in range(3):
+            opt.zero_grad()
+            z = torch.tanh(net(x))
+            one, two, three, four = crit(z, y), z.abs().mean(), crit(other(z), x), other(z).pow(2).mean()
+            torch.autograd.backward(one)
+            torch.autograd.backward(two)
+            torch.autograd.backward(three)
+            torch.autograd.backward(four)
+            opt.step()
+        """,
+        ["torch.autograd.backward(one + two + three + four)"],
+    ),
     "two losses that a scaler scales": (
         """
         scaler = torch.amp.GradScaler("cpu", enabled=False)

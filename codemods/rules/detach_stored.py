@@ -154,10 +154,21 @@ class DetachStored(Codemod):
             for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_after(after, every)):
                 yield Candidate(patch, f"detach all of `{whole}` after the backward that uses it{more}")
         if own is not None and form is Form.TENSOR and place in (f"{whole}[-1]", f"{whole}[0]"):
-            if not set(tree.loops_around(own)) - set(tree.loops_around(after)):
+            if _runs_once(fact, own, after, tree):
                 kept = f"if {whole}:\n{tree.module_of(own).default_indent}{code}"
                 for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_before(own, kept)):
                     yield Candidate(patch, f"detach `{place}` before another one is stored{more}")
+
+
+def _runs_once(fact: StaleGraph | Overwritten, own: Statement, after: Statement, tree: Tree) -> bool:
+    """Whether a statement stores once for each pass: an iteration that stores several times needs all their graphs."""
+    loops, loop = set(tree.loops_around(after)), tree.statement(fact.loop)
+    outer = fact.outer if isinstance(fact, StaleGraph) else None
+    call = tree.expression(outer.made) if outer is not None else None
+    if loop is None or call is None or not {*tree.loops_around(own), *tree.loops_around(call)} <= loops:
+        return False
+    alike = [one for one in calls_in(loop) if isinstance(call, cst.Call) and one.func.deep_equals(call.func)]
+    return len(alike) < 2
 
 
 def is_of_another(place: str, kept: Statement, at: Statement, tree: Tree) -> bool:
