@@ -80,7 +80,8 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         return
     if not all(isinstance(only_part(one), cst.Expr) for one in (first, second)):
         return
-    if _are_looked_at(block[block.index(first) + 1 : block.index(second)], tree):
+    between = block[block.index(first) + 1 : block.index(second)]
+    if _are_looked_at([one for one in between if not _only_sends(one, tree)], tree):
         return
     total = " + ".join(tree.code(_bare(loss)).strip() for loss in losses)
     is_argument = isinstance(tree.parent_of(losses[1]), cst.Arg)
@@ -91,6 +92,14 @@ def _one_pass(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     yield Candidate(edit.patch(), f"call backward once, on `{total}`", Keeps.ONE_PASS)
 
 
+def _only_sends(statement: Statement, tree: Tree) -> bool:
+    """Whether a statement is a pass like ``third.backward()``: gradients add up in whatever order they come."""
+    part = only_part(statement)
+    call = part.value if isinstance(part, cst.Expr) else None
+    return isinstance(call, cst.Call) and tree.called(call) in _SENDS
+
+
+_SENDS = ("backward", "manual_backward")
 Losses = tuple[cst.BaseExpression, cst.BaseExpression]
 
 
@@ -103,7 +112,7 @@ def _losses(first: cst.CSTNode | None, second: cst.CSTNode | None, tree: Tree) -
         return None
     given = _arguments(first, second)
     if given is not None:
-        return given if tree.called(first) in ("backward", "manual_backward") else None
+        return given if tree.called(first) in _SENDS else None
     one, other = _sent(first), _sent(second)
     if one is None or other is None:
         return None
