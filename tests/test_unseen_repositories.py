@@ -705,3 +705,88 @@ for step in range(10):
     assert {fact.certainty for fact in seen.facts} == {Certainty.CERTAIN}
     right = text.replace("    engine.step()", "    engine.step()\n    state = tuple(one.detach() for one in state)")
     assert not analyze(Program.of(right, "train.py")).facts
+
+
+RECORD = """
+import torch
+from somewhere import build
+
+model = build("base")
+optimizer = torch.optim.Adam(model.parameters())
+key, losses, total = "loss", [], 0
+for batch in build("data"):
+    out = model(batch)
+    optimizer.zero_grad()
+    ITEM.backward()
+    optimizer.step()
+    KEEP
+print(losses, total)
+"""
+ITEMS = ["out.loss", "out['loss']", "out[0]", "out[key]", "(out.loss / 4)"]
+
+
+@pytest.mark.parametrize("item", ITEMS)
+@pytest.mark.parametrize("keep", ["losses.append(ITEM)", "total += ITEM", "losses += [ITEM]"])
+def test_an_item_that_was_sent_back_has_a_graph_when_it_is_read_again(item: str, keep: str) -> None:
+    read = item.strip("()").partition(" ")[0] if "/" in item else item
+    analysis = analyse(RECORD.replace("ITEM", item, 1).replace("KEEP", keep.replace("ITEM", read)), "train.py")
+    assert [(finding.code, finding.safe) for finding in analysis.findings] == [("AF601", True)]
+    assert f"{read}.detach()" in analysis.patched
+
+
+OTHERS = {
+    "another item": "losses.append(out.logits)",
+    "another key": "losses.append(out['logits'])",
+    "the item of a second result": "out = model(batch); losses.append(out.loss)",
+    "an item put in its place": "out.loss = out.loss.detach(); losses.append(out.loss)",
+    "an item put in its place by a key": "out['loss'] = out['loss'].detach(); losses.append(out['loss'])",
+    "detached in place": "out.loss.detach_(); losses.append(out.loss)",
+    "detached in place by a name": "loss = out.loss; loss.detach_(); total += out.loss",
+}
+
+
+@pytest.mark.parametrize("keep", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("item", ["out.loss", "out['loss']"])
+def test_an_item_that_was_not_sent_back_may_have_no_graph(item: str, keep: str) -> None:
+    if item != "out.loss":
+        keep = keep.replace("out.loss", item)
+    analysis = analyse(RECORD.replace("ITEM", item).replace("KEEP", keep), "train.py")
+    assert not [finding for finding in analysis.findings if finding.safe]
+
+
+EVALUATED = """
+import torch
+from torch import nn
+
+class Trainer:
+    def __init__(self, model, train_data, dev_data=None):
+        self.model, self.train_data, self.dev_data = model, train_data, dev_data
+        self.optimizer = torch.optim.Adam(model.parameters())
+
+    def train(self):
+        for epoch in range(100):
+            losses = []
+            for batch in self.train_data:
+                loss = self.model(batch).mean()
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+                losses.append(self.model(batch).abs().mean())
+            mean = torch.stack(losses).mean()
+            if self.dev_data is not None:
+                AGAIN
+                for batch in self.dev_data:
+                    losses.append(self.model(batch).mean().detach())
+                worst = max(losses)
+                SEND
+            print(mean)
+"""
+
+
+@pytest.mark.parametrize(
+    ("again", "send", "number"),
+    [("losses = []", "print(worst)", 1), ("losses = list()", "worst.backward()", 1), ("pass", "worst.backward()", 0)],
+)
+def test_a_reader_of_a_newer_list_of_the_same_name_has_no_use_for_the_older(again: str, send: str, number: int) -> None:
+    analysis = analyse(EVALUATED.replace("AGAIN", again).replace("SEND", send), "train.py")
+    assert len(analysis.findings) == number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache, partial
@@ -233,6 +233,8 @@ class Node:
     """The node through which the pass that freed it came; of several, the one that was made first."""
     surely: bool = True
     """Whether the freeing pass came to it for certain, and not through a call of which nothing is known."""
+    readings: Sequence[Node] = ()
+    """Of an item of a result that was not read: the nodes of all readings of that item, which are one tensor."""
 
     def pass_through(self, current: BackwardCall, consumer: Node | None, *, frees: bool, surely: bool) -> None:
         """Record that the pass *current* came here from the *consumer*, for certain or not; it may free the node."""
@@ -242,6 +244,11 @@ class Node:
             self.freed_by = current
             self.consumer = consumer
             self.surely = surely
+
+    @property
+    def was_walked(self) -> bool:
+        """Whether a pass went over it: then its value has a graph."""
+        return self.walked is not None or any(one.walked is not None for one in self.readings)
 
     @property
     def is_one_of_several(self) -> bool:

@@ -25,13 +25,18 @@ def every_reader_ran(holding: RetainedGraph, known: Known) -> bool:
     """
     if is_meter(holding.kept.statement):
         return True
-    not_run = ((held, one) for held, one in _readers(holding, known.sources) if one not in known.executed)
+    kept = holding.kept.statement.node
+    not_run = (
+        (held, one)
+        for held, one in _readers(holding, known.sources)
+        if one not in known.executed and not _reads_a_newer_value(held, one, kept)
+    )
     reading = ((held, one) for held, one in not_run if not _only_tells(one, held.name))
-    unread = [one for held, one in reading if held.is_own or _may_send(one, held, known)]
+    unread = [(held, one) for held, one in reading if held.is_own or _may_send(one, held, known)]
     if not unread:
         return True
     idle = _uncalled(known.sources)
-    return all(one in idle for one in unread)
+    return all(one in idle and not _runs_in(held.scope, known) for held, one in unread)
 
 
 def serves_other_scripts(holding: RetainedGraph, known: Known) -> bool:
@@ -64,12 +69,62 @@ def _methods_of(home: ast.ClassDef) -> list[ast.FunctionDef]:
     return [one for one in home.body if isinstance(one, ast.FunctionDef)]
 
 
+def _runs_in(scope: ast.AST, known: Known) -> bool:
+    """Whether a function was entered, be it on behalf of a caller that was not read."""
+    return isinstance(scope, ast.FunctionDef) and scope.body[0] in known.executed
+
+
 def _may_send(statement: ast.stmt, held: _Held, known: Known) -> bool:
     """Whether what a statement reads may come to a pass: in its function, or in one that it calls."""
     if isinstance(held.scope, ast.Module):
         return True
     ways = known.ways_to_passes()
     return ways.functions.get(held.scope, 0) == CONTAINS or bool(ways.begin_in([statement]))
+
+
+def _reads_a_newer_value(held: _Held, reader: ast.stmt, kept: ast.AST) -> bool:
+    """Whether the name has been given another value before *reader* is executed, since the statement *kept* was.
+
+    ``losses = []`` before the loop over validation batches, which appends to a list of its own.
+    """
+    if held.is_attribute or not isinstance(held.scope, (ast.Module, ast.FunctionDef)):
+        return False
+    return any(
+        _rebinds(block[before], held.name) and not any(kept in ast.walk(later) for later in block[before + 1 : at + 1])
+        for block, at in _blocks_around(held.scope.body, reader)
+        for before in range(at)
+    )
+
+
+def _rebinds(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement gives a name a value that is not made of its old one."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+            return not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(value))
+    return False
+
+
+def _blocks_around(block: list[ast.stmt], wanted: ast.stmt) -> list[tuple[list[ast.stmt], int]]:
+    """The blocks of statements that a statement stands in, outermost first, each with the place that leads to it."""
+    for at, one in enumerate(block):
+        if one is wanted:
+            return [(block, at)]
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        for inner in _inner_blocks(one):
+            around = _blocks_around(inner, wanted)
+            if around:
+                return [(block, at), *around]
+    return []
+
+
+def _inner_blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    parts = [statement, *getattr(statement, "handlers", ()), *getattr(statement, "cases", ())]
+    for part in parts:
+        for name in ("body", "orelse", "finalbody"):
+            inner = getattr(part, name, None)
+            if isinstance(inner, list):
+                yield inner
 
 
 _NAMES = 32

@@ -19,6 +19,7 @@ from autofix.codemods.interpreter import (
     gradients,
     holding,
     module_tree,
+    opaque_results,
     optimizers,
     parametrized,
 )
@@ -299,7 +300,9 @@ def plain(interp: Interpreter, value: Value) -> Value:
         made = receiver.cell.node if isinstance(receiver, TensorRef) else None
         if made is not None and made.leaf is None and not is_method(value.name):
             # An object made of tensors, such as a distribution or a result with names: what it holds is on its graph.
-            return interp.operation("select", [receiver], value.node)
+            part = interp.operation("select", [receiver], value.node)
+            opaque_results.note_reading(interp, receiver, value.name, part)
+            return part
     return value
 
 

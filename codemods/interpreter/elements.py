@@ -21,6 +21,7 @@ from autofix.codemods.interpreter import (
     module_lists,
     module_tree,
     numbered,
+    opaque_results,
     overridden,
     overwriting,
     parts,
@@ -60,18 +61,7 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
         case Mapping():
             return _of_mapping(interp, value, index, node)
         case TensorRef():
-            if value.cell.scalar is True and index == 0 and _is_old_item(interp, node):
-                interp.log.legacy[ast.unparse(node), interp.site(node).line] = interp.site(node)
-                return interp.fresh_symbol("number")
-            attributes.note_part(interp, value.cell, index)
-            picked = _of_tensor_item(interp, value, index, node)
-            picked.cell.extent = extents.of_item(extents.extent_of(value), index)
-            picked.cell.sibling = _is_one_of_several_views(value, picked, index)
-            if value.cell.counted > 0:
-                picked.cell.counted = value.cell.counted - _dimensions_taken(index)
-            if picked.cell.sibling:
-                picked.cell.viewed = value.cell.viewed
-            return picked
+            return _of_tensor(interp, value, index, node)
         case TorchModule():
             return _of_container_module(interp, value, index)
         case str() | bytes() | range() if isinstance(index, (int, slice)):
@@ -102,6 +92,32 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
             if isinstance(owner, Symbol):
                 return _of_symbol(interp, owner, index, node)
     return interp.fresh_symbol("item")
+
+
+def _of_tensor(interp: Interpreter, value: TensorRef, index: Value, node: Any) -> Value:
+    """A part of a tensor, or of what a call that was not read returned, which is taken for one."""
+    if value.cell.scalar is True and index == 0 and _is_old_item(interp, node):
+        interp.log.legacy[ast.unparse(node), interp.site(node).line] = interp.site(node)
+        return interp.fresh_symbol("number")
+    attributes.note_part(interp, value.cell, index)
+    if isinstance(index, str):
+        put = interp.attributes_of_opaque.get(_item_of_record(interp, value, index))
+        if put is not None:
+            return interp.read(put)
+    picked = _of_tensor_item(interp, value, index, node)
+    if isinstance(index, (str, int, Symbol)):
+        opaque_results.note_reading(interp, value, interp.key(index), picked)
+    picked.cell.extent = extents.of_item(extents.extent_of(value), index)
+    picked.cell.sibling = _is_one_of_several_views(value, picked, index)
+    if value.cell.counted > 0:
+        picked.cell.counted = value.cell.counted - _dimensions_taken(index)
+    if picked.cell.sibling:
+        picked.cell.viewed = value.cell.viewed
+    return picked
+
+
+def _item_of_record(interp: Interpreter, record: TensorRef, key: str) -> tuple[Hashable, str]:
+    return ("tensor", interp.identity(record.cell)), f"[{key!r}]"
 
 
 def _is_one_of_several_views(value: TensorRef, picked: TensorRef, index: Value) -> bool:
@@ -565,11 +581,8 @@ def set_item(
     receiver = attributes.plain(interp, receiver)
     name = interp.source.text_of(target)
     match receiver:
-        case TensorRef() if _may_be_list(receiver.cell) and isinstance(index, (int, Symbol)):
-            pass  # another tensor takes a place in a list
         case TensorRef():
-            attributes.note_part(interp, receiver.cell, index)
-            overwriting.write_into(interp, receiver, [value], target, expression=expression)
+            _put_into_tensor(interp, receiver, index, value, target, expression)
         case Mapping():
             key = numbered.known_key(receiver, mapping_keys.mapping_key(interp, index))
             slot = interp.slot(value, name, expression, receiver)
@@ -623,6 +636,24 @@ def set_item(
                 set_item(interp, base, index, value, target, expression)
         case Symbol():
             _put_into_opaque(interp, receiver, index, value, target, expression)
+
+
+def _put_into_tensor(
+    interp: Interpreter,
+    receiver: TensorRef,
+    index: Value,
+    value: Value,
+    target: ast.Subscript,
+    expression: ast.expr | None,
+) -> None:
+    if _may_be_list(receiver.cell) and isinstance(index, (int, Symbol)):
+        return  # another tensor takes a place in a list
+    attributes.note_part(interp, receiver.cell, index)
+    if isinstance(index, str):  # of the record that a call returned
+        slot = interp.slot(value, interp.source.text_of(target), expression)
+        interp.attributes_of_opaque[_item_of_record(interp, receiver, index)] = slot
+        return
+    overwriting.write_into(interp, receiver, [value], target, expression=expression)
 
 
 def _put_into_opaque(

@@ -73,7 +73,7 @@ def certainly_has_graph(tensor: TensorRef, *, leaves: bool = True) -> bool:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if ((node.opaque or node.is_one_of_several) and node.walked is None) or (
+        if ((node.opaque or node.is_one_of_several) and not node.was_walked) or (
             node.leaf is not None and node.leaf.frozen
         ):
             return False

@@ -538,7 +538,7 @@ def has_graph(node: Node) -> bool:
     pending, seen = [node], set()
     while pending:
         one = pending.pop()
-        if one.walked is not None:
+        if one.was_walked:
             return True
         if one.is_one_of_several:
             continue

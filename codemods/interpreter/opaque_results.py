@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Node
-from autofix.codemods.interpreter.values import Symbol, TensorRef
+from autofix.codemods.interpreter.policy import varies
+from autofix.codemods.interpreter.values import Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -66,6 +68,16 @@ def _made(value: TensorRef) -> Node | None:
     while node is not None and node.operation in MOVES and len(node.operands) == 1:
         node = node.operands[0].node
     return node
+
+
+def note_reading(interp: Interpreter, result: TensorRef, part: Hashable, read: Value) -> None:
+    """An item of the *result* of a call that was not read was *read*: ``out.loss``, the same one each time."""
+    made, picked = result.cell.node, read.cell.node if isinstance(read, TensorRef) else None
+    if made is None or picked is None or not made.opaque or picked.operation != "select" or varies(part):
+        return
+    known = interp.readings.setdefault((interp.identity(made), result.cell.storage.version, part), [])
+    known.append(picked)
+    picked.readings = known
 
 
 def is_collection(value: TensorRef) -> bool:

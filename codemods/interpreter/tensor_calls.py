@@ -142,6 +142,8 @@ def _detach_itself(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Va
     if tensor.cell.leaf is not None:
         attributes.require_grad(interp, tensor, False, call.node)
     tensor.cell.detachment = cuts.dropped(interp, [tensor], call.node, "detach")
+    if made is not None and isinstance(made.readings, list):
+        made.readings.clear()  # whoever reads it again sees it detached
     tensor.cell.node = None
     return tensor
 

@@ -23,7 +23,7 @@ from autofix.codemods.interpreter.values import (
 from autofix.codemods.source.sources import Source, Sources
 
 if TYPE_CHECKING:
-    from autofix.codemods.autograd.graph import Leaf
+    from autofix.codemods.autograd.graph import Leaf, Node
     from autofix.codemods.interpreter.datasets import Served
 
 
@@ -68,6 +68,8 @@ class Symbols(Environment):
         self.bounds: dict[Hashable, tuple[float, float]] = {}
         """Keys of counters, and between what they are by the conditions that held of them."""
         self.attributes_of_opaque: dict[tuple[Hashable, str], Binding] = {}
+        self.readings: dict[Hashable, list[Node]] = {}
+        """The nodes of the readings of one item of a result that was not read, by the result and the item."""
         """Attributes set on values that have no names of their own."""
         self.without_known_parameters: dict[int, Value] = {}
         """Modules of which no parameter is known, by the list that was given of their parameters."""
