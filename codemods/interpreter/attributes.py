@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -351,6 +352,7 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
             and class_lookup.find(value, "__getattr__") is not None
         ):
             return interp.read(value.items.items[name], value.items)
+        _note_tensors_own(interp, value, name)
         return Method(value.items, name, node)
     if class_lookup.is_module(value) and name in ("module", "_modules"):
         return _unwrapped(value, name)
@@ -363,8 +365,22 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
         interp.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
     if class_lookup.find(value, "__getattr__") is not None:
         interp.log.unresolved.add(name)
+    _note_tensors_own(interp, value, name)
     return Method(class_lookup.exits_of(value) or value, name, node)
 
+
+def _note_tensors_own(interp: Interpreter, value: Instance, name: str) -> None:
+    """Note that an object of the program is asked for a method that only tensors have, and that its class lacks."""
+    if name not in _ONLY_TENSORS or value.cls.metaclass is not None:
+        return
+    bases = [base for base in class_lookup.lineage(value.cls) if isinstance(base, (Class, Name))]
+    known = all(isinstance(base, Class) or _KNOWN_BASES.match(base.path) for base in bases)
+    if known and class_lookup.find(value, "__getattr__") is None:
+        interp.crash(f"`{value.cls.name}` has no attribute {name!r}")
+
+
+_KNOWN_BASES = re.compile(r"(builtins|abc|typing|types|collections|enum)\.|torch\.nn\.(modules\.module\.)?Module$")
+"""Library classes of which it is known that they have no method of tensors."""
 
 MISSING = object()
 """What stands for an attribute that is not known."""
