@@ -375,7 +375,10 @@ def _note_tensors_own(interp: Interpreter, value: Instance, name: str) -> None:
         return
     bases = [base for base in class_lookup.lineage(value.cls) if isinstance(base, (Class, Name))]
     known = all(isinstance(base, Class) or _KNOWN_BASES.match(base.path) for base in bases)
-    if known and class_lookup.find(value, "__getattr__") is None:
+    asked = class_lookup.find(value, "__getattr__")
+    if isinstance(asked, Function) and _only_looks_up(asked.node) and value.items is not None:
+        known, asked = known and not value.items.more, None  # it has what its items have
+    if known and asked is None:
         interp.crash(f"`{value.cls.name}` has no attribute {name!r}")
 
 
