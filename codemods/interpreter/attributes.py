@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+import sys
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -180,6 +181,8 @@ def _of_symbol(interp: Interpreter, value: Symbol, name: str, node: ast.expr) ->
         interp.crash(f"a loader has no attribute {name!r}", "AttributeError")
     if name in _ONLY_TENSORS and is_number(value.key):
         interp.crash(f"a number has no attribute {name!r}", "AttributeError")
+    if name in _ONLY_TENSORS and _is_of_the_library(value.key):
+        interp.crash(f"an object of the standard library has no attribute {name!r}", "AttributeError")
     slot = interp.attributes_of_opaque.get((value.key, name))
     if slot is None and name in _PARTS and value.detachment is not None:
         return cuts.carry(interp, interp.symbol(("attr", value.key, name)), [value], node)
@@ -193,6 +196,15 @@ def _of_symbol(interp: Interpreter, value: Symbol, name: str, node: ast.expr) ->
         made.cell.leaf.supposed = True
         slot = interp.attributes_of_opaque[value.key, name] = Binding(made)
     return interp.read(slot) if slot is not None else Method(value, name, node)
+
+
+def _is_of_the_library(key: Hashable) -> bool:
+    """Whether a value was made by calling a class of Python's standard library: ``collections.ChainMap``."""
+    match key:
+        case ("new", "call", str(path), *_):
+            package, _, name = path.partition(".")
+            return package in sys.stdlib_module_names and name.rpartition(".")[2][:1].isupper()
+    return False
 
 
 def _table(interp: Interpreter, value: Symbol, node: ast.expr) -> Value:
@@ -694,16 +706,26 @@ def set_attribute(
     receiver = plain(interp, receiver)
     if isinstance(receiver, Sequence) and name in receiver.fields:
         interp.crash(f"{name!r} is a read-only attribute of a named tuple", "AttributeError")
-    if isinstance(receiver, Instance) and _set_by_the_class(interp, receiver, name, value, target):
+    if isinstance(receiver, Instance) and _set_by_the_class(interp, receiver, name, value, target, expression):
         return
     set_plainly(interp, receiver, name, value, target, expression)
 
 
-def _set_by_the_class(interp: Interpreter, receiver: Instance, name: str, value: Value, target: ast.expr) -> bool:
+def _set_by_the_class(
+    interp: Interpreter,
+    receiver: Instance,
+    name: str,
+    value: Value,
+    target: ast.expr,
+    expression: ast.expr | None,
+) -> bool:
     """Whether a property, a descriptor or the class's own ``__setattr__`` takes care of ``receiver.name = value``."""
     known, own = class_lookup.find(receiver, name), class_lookup.find(receiver, "__setattr__")
     if isinstance(own, Function) and all(frame.function is not own for frame in interp.frames):
         interp.call(Bound(own, receiver), [name, value], {}, target)
+        return True
+    if isinstance(own, Name) and own.path.endswith("dict.__setitem__") and isinstance(receiver.items, Mapping):
+        receiver.items.items[name] = interp.slot(value, interp.source.text_of(target), expression, receiver)
         return True
     if isinstance(known, Function) and known.setter is not None:
         interp.call(Bound(known.setter, receiver), [value], {}, target)
