@@ -315,14 +315,21 @@ _OF_SEVERAL = frozenset(
     """frexp atleast_1d atleast_2d atleast_3d max min median nanmedian native_batch_norm native_dropout
     native_layer_norm embedding_bag broadcast_tensors meshgrid histogramdd lstm_cell""".split()
 )
-_PRODUCTS = frozenset("matmul mm bmm mv linear addmm baddbmm addbmm addmv addr conv1d conv2d conv3d".split())
+_OF_ONE_BY_NAME = frozenset(
+    """matmul mm bmm mv linear addmm baddbmm addbmm addmv addr conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+    conv_transpose3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d pad
+    constant_pad_nd interpolate tril triu cdist einsum scaled_dot_product_attention copy_slices""".split()
+)
+"""Operations of no kind; the last is what an assignment to a part of a tensor records."""
 
 
 @cache
 def gives_one_tensor(name: str) -> bool:
     """Whether the result of an operation certainly is one tensor, whatever it is given: no tuple of several."""
     row = operation(name)
-    return row.name in _PRODUCTS or (row.kind in _OF_ONE and row.name not in _OF_SEVERAL | _PIECES and not row.fields)
+    return (row.name or name) in _OF_ONE_BY_NAME or (
+        row.kind in _OF_ONE and row.name not in _OF_SEVERAL | _PIECES and not row.fields
+    )
 
 
 def is_view(name: str) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
+import re
+import sys
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -180,6 +182,8 @@ def _of_symbol(interp: Interpreter, value: Symbol, name: str, node: ast.expr) ->
         interp.crash(f"a loader has no attribute {name!r}", "AttributeError")
     if name in _ONLY_TENSORS and is_number(value.key):
         interp.crash(f"a number has no attribute {name!r}", "AttributeError")
+    if name in _ONLY_TENSORS and _is_of_the_library(value.key):
+        interp.crash(f"an object of the standard library has no attribute {name!r}", "AttributeError")
     slot = interp.attributes_of_opaque.get((value.key, name))
     if slot is None and name in _PARTS and value.detachment is not None:
         return cuts.carry(interp, interp.symbol(("attr", value.key, name)), [value], node)
@@ -193,6 +197,15 @@ def _of_symbol(interp: Interpreter, value: Symbol, name: str, node: ast.expr) ->
         made.cell.leaf.supposed = True
         slot = interp.attributes_of_opaque[value.key, name] = Binding(made)
     return interp.read(slot) if slot is not None else Method(value, name, node)
+
+
+def _is_of_the_library(key: Hashable) -> bool:
+    """Whether a value was made by calling a class of Python's standard library: ``collections.ChainMap``."""
+    match key:
+        case ("new", "call", str(path), *_):
+            package, _, name = path.partition(".")
+            return package in sys.stdlib_module_names and name.rpartition(".")[2][:1].isupper()
+    return False
 
 
 def _table(interp: Interpreter, value: Symbol, node: ast.expr) -> Value:
@@ -354,6 +367,7 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
             and class_lookup.find(value, "__getattr__") is not None
         ):
             return interp.read(value.items.items[name], value.items)
+        _note_tensors_own(interp, value, name)
         return Method(value.items, name, node)
     if class_lookup.is_module(value) and name in ("module", "_modules"):
         return _unwrapped(value, name)
@@ -366,8 +380,25 @@ def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr
         interp.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
     if class_lookup.find(value, "__getattr__") is not None:
         interp.log.unresolved.add(name)
+    _note_tensors_own(interp, value, name)
     return Method(class_lookup.exits_of(value) or value, name, node)
 
+
+def _note_tensors_own(interp: Interpreter, value: Instance, name: str) -> None:
+    """Note that an object of the program is asked for a method that only tensors have, and that its class lacks."""
+    if name not in _ONLY_TENSORS or value.cls.metaclass is not None:
+        return
+    bases = [base for base in class_lookup.lineage(value.cls) if isinstance(base, (Class, Name))]
+    known = all(isinstance(base, Class) or _KNOWN_BASES.match(base.path) for base in bases)
+    asked = class_lookup.find(value, "__getattr__")
+    if isinstance(asked, Function) and _only_looks_up(asked.node) and value.items is not None:
+        known, asked = known and not value.items.more, None  # it has what its items have
+    if known and asked is None:
+        interp.crash(f"`{value.cls.name}` has no attribute {name!r}")
+
+
+_KNOWN_BASES = re.compile(r"(builtins|abc|typing|types|collections|enum)\.|torch\.nn\.(modules\.module\.)?Module$")
+"""Library classes of which it is known that they have no method of tensors."""
 
 MISSING = object()
 """What stands for an attribute that is not known."""
@@ -678,16 +709,26 @@ def set_attribute(
     receiver = plain(interp, receiver)
     if isinstance(receiver, Sequence) and name in receiver.fields:
         interp.crash(f"{name!r} is a read-only attribute of a named tuple", "AttributeError")
-    if isinstance(receiver, Instance) and _set_by_the_class(interp, receiver, name, value, target):
+    if isinstance(receiver, Instance) and _set_by_the_class(interp, receiver, name, value, target, expression):
         return
     set_plainly(interp, receiver, name, value, target, expression)
 
 
-def _set_by_the_class(interp: Interpreter, receiver: Instance, name: str, value: Value, target: ast.expr) -> bool:
+def _set_by_the_class(
+    interp: Interpreter,
+    receiver: Instance,
+    name: str,
+    value: Value,
+    target: ast.expr,
+    expression: ast.expr | None,
+) -> bool:
     """Whether a property, a descriptor or the class's own ``__setattr__`` takes care of ``receiver.name = value``."""
     known, own = class_lookup.find(receiver, name), class_lookup.find(receiver, "__setattr__")
     if isinstance(own, Function) and all(frame.function is not own for frame in interp.frames):
         interp.call(Bound(own, receiver), [name, value], {}, target)
+        return True
+    if isinstance(own, Name) and own.path.endswith("dict.__setitem__") and isinstance(receiver.items, Mapping):
+        receiver.items.items[name] = interp.slot(value, interp.source.text_of(target), expression, receiver)
         return True
     if isinstance(known, Function) and known.setter is not None:
         interp.call(Bound(known.setter, receiver), [value], {}, target)

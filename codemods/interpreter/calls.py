@@ -366,6 +366,8 @@ def instantiate(
         return instance
     module_calls.become_base(interp, instance, args, keywords, node)
     fields = class_lookup.fields_of(cls)
+    if instance.items is not None and not fields:  # the keywords of a dictionary are its items
+        return instance
     parts = written.arguments(node)
     for at, (one, value) in enumerate(zip(fields, args, strict=False)):
         instance.names[one.name] = interp.slot(value, one.name, parts[at] if at < len(parts) else None)

@@ -150,16 +150,21 @@ def find(instance: Instance, name: str, after: Class | None = None) -> Value | N
     return None
 
 
-_LISTS, _DICTIONARIES = ("list", "UserList"), ("dict", "OrderedDict", "UserDict")
+_CONTAINERS = {
+    **dict.fromkeys(("list", "UserList"), "builtins.list"),
+    **dict.fromkeys(("dict", "OrderedDict", "UserDict"), "builtins.dict"),
+    **{name: f"collections.{name}" for name in ("deque", "defaultdict", "Counter")},
+}
+"""The containers that classes are derived from, by their names."""
 
 
 def base_container(cls: Class) -> Name | None:
-    """``list`` or ``dict``, where a class of the program is derived from one."""
+    """The container that a class of the program is derived from, if it is one: ``list``, ``dict``, ``deque``."""
     for base in lineage(cls):
         if isinstance(base, Name) and base.path.partition(".")[0] in ("builtins", "collections"):
             kind = base.path.rpartition(".")[2]
-            if kind in _LISTS or kind in _DICTIONARIES:
-                return Name("builtins.list" if kind in _LISTS else "builtins.dict")
+            if kind in _CONTAINERS:
+                return Name(_CONTAINERS[kind])
     return None
 
 

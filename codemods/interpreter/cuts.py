@@ -378,7 +378,7 @@ def sent_back_in_part(interp: Interpreter, tops: Iterable[Node], node: ast.expr)
     for detachment, nodes in readers.items():
         if is_underivable(detachment) and not all(one in sums for one in nodes):
             continue  # a target, or a weight: only a term of the loss is of no use without a graph
-        if all(_takes_a_number(one, detachment) for one in nodes):
+        if all(_takes_a_number(one, detachment) or _is_spent(detachment, one) for one in nodes):
             continue
         interp.tape.partial.append(
             BackwardWithoutGraph(
@@ -391,6 +391,15 @@ def sent_back_in_part(interp: Interpreter, tops: Iterable[Node], node: ast.expr)
                 adds=all(one in sums for one in nodes),
             )
         )
+
+
+def _is_spent(detachment: Detachment, reader: Node) -> bool:
+    """Whether an earlier pass had freed the lost graph when *reader* was computed: with it, this pass would fail.
+
+    It is what the last iteration left: ``shift = loss.item()``.
+    """
+    lost = nodes_under(node for one in detachment.cuts for node in one.nodes).values()
+    return any(node.freed_by is not None and node.freed_by.clock < reader.clock for node in lost)
 
 
 def _sums(tops: Iterable[Node]) -> set[Node]:

@@ -136,7 +136,7 @@ def is_one_tensor(tensor: TensorRef) -> bool:
     made = tensor.cell.node
     if tensor.cell.unsure or tensor.guessed or made is None or made.opaque or made.doubtful:
         return False
-    return made.leaf is not None or catalogue.gives_one_tensor(made.operation)
+    return made.leaf is not None or catalogue.gives_one_tensor(catalogue.form(made.operation))
 
 
 def _dimensions_taken(index: Value) -> int:

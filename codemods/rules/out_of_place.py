@@ -533,7 +533,7 @@ def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree)
     if isinstance(root, cst.Subscript):
         root = root.value
     saved = tree.expression(fact.operation or fact.saved)
-    if root is None or not _is_place(root):
+    if root is None or not (_is_place(root) or isinstance(root, cst.Call)):
         return
     name = tree.code(root)
     operands = operands_of(saved)
@@ -644,8 +644,16 @@ def _root_of(change: cst.CSTNode | None, tree: Tree) -> cst.CSTNode | None:
     root = change.target if isinstance(change, cst.AugAssign) else change
     while isinstance(root, cst.Call) and isinstance(root.func, cst.Attribute):
         handed = root.args[0].value if root.args else None
-        root = handed if _is_function_of_a_module(root, tree) else root.func.value
+        of_module = _is_function_of_a_module(root, tree)
+        if not of_module and not _is_of_tensors(root.func.attr.value):
+            return root  # `box.get().mul_(2)` changes what the method of an object gives
+        root = handed if of_module else root.func.value
     return root
+
+
+def _is_of_tensors(name: str) -> bool:
+    """Whether tensors have a method of this name."""
+    return name in catalogue.of_tensors() or name.startswith("_") or catalogue.is_method(name)
 
 
 def _is_function_of_a_module(call: cst.Call, tree: Tree) -> bool:
