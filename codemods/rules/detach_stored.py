@@ -157,11 +157,16 @@ class DetachStored(Codemod):
             if _runs_once(fact, own, after, tree):
                 kept = f"if {whole}:\n{tree.module_of(own).default_indent}{code}"
                 for patch, more in retain.variants(fact, tree, lambda edit: edit.insert_before(own, kept)):
-                    yield Candidate(patch, f"detach `{place}` before another one is stored{more}")
+                    yield Candidate(patch, f"detach `{place}` before another one is stored{more}", last=True)
 
 
 def _runs_once(fact: StaleGraph | Overwritten, own: Statement, after: Statement, tree: Tree) -> bool:
-    """Whether a statement stores once for each pass: an iteration that stores several times needs all their graphs."""
+    """Whether a statement stores once for each pass: an iteration that stores several times needs all their graphs.
+
+    Several objects may store in one list that is none of their own.
+    """
+    if not tree.own_code(own).strip().startswith("self.") and tree.function_of(own) is not tree.function_of(after):
+        return False
     loops, loop = set(tree.loops_around(after)), tree.statement(fact.loop)
     outer = fact.outer if isinstance(fact, StaleGraph) else None
     call = tree.expression(outer.made) if outer is not None else None
