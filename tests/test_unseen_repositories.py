@@ -677,6 +677,34 @@ launch(work, 1)
     assert len(seen.passes) == 1
 
 
+def test_a_function_that_a_module_hands_over_is_entered_once() -> None:
+    text = """
+import torch
+from torch import nn
+from console import app
+
+net = nn.Linear(3, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+seen = []
+
+@app.command()
+def train(epochs):
+    for _ in range(epochs):
+        seen.append(net(torch.randn(2, 3)).mean())
+    opt.zero_grad()
+    torch.stack(seen).sum().backward()
+    opt.step()
+
+@app.command()
+def other(epochs):
+    net(torch.randn(2, 3)).mean().backward()
+    opt.step()
+"""
+    seen = analyze(Program.of(text, "train.py"))
+    assert seen.facts == ()
+    assert len(seen.passes) == 2
+
+
 def test_a_mistake_within_one_call_of_a_function_that_is_handed_over_is_certain() -> None:
     text = handed().replace("        opt.step()", "        opt.step()\n        loss.backward()")
     text = text.replace('state["h"] = cell(x, state["h"])', 'state["h"] = cell(x, torch.zeros(8, 4))')

@@ -269,7 +269,9 @@ def _prepare(interp: Interpreter) -> None:
     """Run the module; with an *entry* of the path, as it is imported."""
     interp.globals.names["__name__"] = Binding("__main__" if interp.policy.path.entry == MODULE else "module")
     interp.run(interp.sources.main.tree.body)
-    callbacks.call(interp)
+    if interp.policy.path.entry == MODULE:
+        callbacks.call(interp)
+    interp.callbacks.clear()  # what a module hands over while it is imported is entered by itself
 
 
 def _execute(interp: Interpreter, path: Path) -> None:
