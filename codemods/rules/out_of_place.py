@@ -486,7 +486,8 @@ _OTHERWISE = frozenset("set_ resize_ resize_as_ requires_grad_ fill_diagonal_ de
 
 def _only_in_place(method: str) -> bool:
     """Whether a method has no counterpart that makes a new tensor of the same value: ``fill_``, ``normal_``."""
-    return method.endswith("_") and (method[:-1] not in catalogue.of_tensors() or method in _OTHERWISE)
+    methods = catalogue.of_tensors()
+    return method in _OTHERWISE or (method.endswith("_") and method in methods and method[:-1] not in methods)
 
 
 def _renamed(node: cst.CSTNode) -> cst.CSTNode:
