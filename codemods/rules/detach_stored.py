@@ -70,7 +70,9 @@ class DetachStored(Codemod):
 
     Fix:
         Store the value without the graph: ``history.append(h)`` becomes ``history.append(h.detach())``. Earlier
-        iterations then enter as numbers, which is what a history, a queue of features or a running centre means.
+        iterations then enter as numbers, which is what a history, a queue of features or a running centre means. Where
+        the value is read with its graph in the iteration that stores it, it is detached afterwards: behind that
+        iteration's backward, or before the next one is stored.
 
     When it is not what you want:
         Where the gradient is meant to flow through several iterations (truncated back-propagation through time), add
