@@ -67,6 +67,11 @@ def walk(roots: Iterable[Any]) -> Walk:
     return Walk(nodes, leaves)
 
 
+def below(node: Any) -> list[Any]:
+    """The nodes to which a node hands its gradients on."""
+    return [following for following, _ in node.next_functions if following is not None]
+
+
 def is_low_precision(nodes: Iterable[Any]) -> bool:
     """Whether some of *nodes* convert to a precision that is lower than single: autocast does that to the weights."""
     return any(
@@ -149,7 +154,7 @@ def trunk_of(roots: Iterable[Any]) -> list[str]:
     ways = [root for root in roots if root is not None]
     while len(ways) == 1 and len(found) < LONG:
         found.append(type(ways[0]).__name__)
-        ways = [following for following, _ in ways[0].next_functions if following is not None]
+        ways = below(ways[0])
     return found
 
 

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from .graph import SPENT, Moment, Walk, is_of_earlier_iteration, next_number, roots_of, walk
+from .graph import SPENT, Moment, Walk, below, is_of_earlier_iteration, next_number, roots_of, walk
 from .leniency import be_lenient
 from .parameters import Parameters, has_no_gradient
 from .recorded import Without
@@ -315,27 +315,20 @@ def terms_sent(root: Any, step: int) -> list[Any]:
         if node.metadata.get(SENT) == step:
             found.append(node)
         elif type(node).__name__ == "AddBackward0" and node._saved_alpha == 1:
-            pending += _below(node)
+            pending += below(node)
         elif stack := _stacked(node):
-            pending += _below(stack)
+            pending += below(stack)
         else:
             return []
     return found
 
 
-def _below(node: Any) -> list[Any]:
-    return [following for following, _ in node.next_functions if following is not None]
-
-
 def _stacked(node: Any) -> Any:
     """The stack of single numbers whose total a node is, ``torch.stack(losses).sum()``; None where it is none."""
-    below = _below(node) if type(node).__name__ in ("SumBackward0", "SumBackward1") else []
-    single = (
-        bool(below)
-        and type(below[0]).__name__ == "StackBackward0"
-        and tuple(node._saved_self_sym_sizes) == (len(below[0].next_functions),)
-    )
-    return below[0] if single else None
+    under = below(node) if type(node).__name__ in ("SumBackward0", "SumBackward1") else []
+    if not under or type(under[0]).__name__ != "StackBackward0":
+        return None
+    return under[0] if tuple(node._saved_self_sym_sizes) == (len(under[0].next_functions),) else None
 
 
 def reduced(tensors: Any, reduction: str) -> list[torch.Tensor]:

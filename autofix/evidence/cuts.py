@@ -155,7 +155,7 @@ def _guards(texts: Texts, chain: Chain) -> Iterator[Span]:
             if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 calls = one.decorator_list
             names = {_name(call) if isinstance(call, ast.Call) else getattr(call, "attr", "") for call in calls}
-            if names & set(groups.GRAD_MODES):
+            if names.intersection(groups.GRAD_MODES):
                 yield text.span(one)
                 return
     for text in texts.all:

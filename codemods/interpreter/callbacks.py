@@ -28,9 +28,11 @@ def note(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> None:
     """Remember the functions among *values*, which are handed over at *node*, that lead to a pass."""
     for value in values:
         function = value.function if isinstance(value, Bound) else value
-        if isinstance(function, Function) and len(interp.callbacks) < _MOST:
-            if isinstance(function.node, ast.FunctionDef) and interp.policy.ways().begin_in([function.node]):
-                interp.callbacks.setdefault(function.node, (value, interp.source, node))
+        written = function.node if isinstance(function, Function) else None
+        if not isinstance(written, ast.FunctionDef) or written in interp.callbacks or len(interp.callbacks) >= _MOST:
+            continue
+        if interp.policy.ways().begin_in([written]):
+            interp.callbacks[written] = value, interp.source, node
 
 
 def call(interp: Interpreter) -> None:

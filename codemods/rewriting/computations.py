@@ -412,7 +412,8 @@ def without_data(run: list[Statement], tree: Tree) -> list[Statement]:
     for at, statement in enumerate(run[:-1]):
         part = only_part(statement)
         call = part.value if isinstance(part, cst.Assign) else None
-        if not isinstance(call, cst.Call) or tree.called(call) not in {"Parameter", *catalogue.makers()}:
+        made = tree.called(call) if isinstance(call, cst.Call) else ""
+        if made != "Parameter" and made not in catalogue.makers():
             return run[at:]
     return run[-1:]
 
