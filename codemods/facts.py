@@ -55,6 +55,7 @@ class Doubt(StrEnum):
     SWITCH = "it depends on an option or a condition whose value is not known"
     RESET = "a function that resets it is handed on to code that was not read"
     HANDED = "code that was not read is taken to call the function for each batch"
+    ENTERED = "its caller, which was not read, is taken to call it for each batch"
 
 
 class Form(StrEnum):
@@ -187,11 +188,15 @@ class Fact:
         for one in fields(self):
             span = getattr(self, one.name)
             if isinstance(span, Span) and one.metadata.get("role", True):
-                handed = one.name == "loop" and self.reason is Doubt.HANDED
-                yield Role(one.name, span, _CALLS if handed else self.phrases[one.name])
+                calls = _CALLS.get(self.reason) if one.name == "loop" else None
+                yield Role(one.name, span, calls or self.phrases[one.name])
 
 
-_CALLS = "across calls of the function that is handed over here"
+_CALLS = {
+    Doubt.HANDED: "across calls of the function that is handed over here",
+    Doubt.ENTERED: "across calls of this method",
+}
+"""What stands for a loop that code which was not read runs, by the doubt of that."""
 
 
 @dataclass(frozen=True, kw_only=True)

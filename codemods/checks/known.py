@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -75,7 +75,7 @@ class Known:
     """Names of functions that paths may have called without following them."""
     unentered: set[ast.AST] = field(default_factory=set)
     handed: set[ast.ClassDef] = field(default_factory=set)
-    driven: set[Span] = field(default_factory=set)
+    driven: dict[Span, Collection[ast.AST] | None] = field(default_factory=dict)
     """The last three are as :class:`autofix.codemods.interpreter.state.log.Log` says."""
     sources: list[Source] = field(default_factory=list)
     used: set[ast.AST] = field(default_factory=set)

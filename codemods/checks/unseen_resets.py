@@ -21,18 +21,16 @@ _EMPTIES = frozenset(("detach_", "zero_", "fill_", "copy_", "clear", "pop", "pop
 def doubt(known: Known) -> None:
     """Make the facts likely that such a function may rule out."""
     carried = [(fact, attribute) for fact in known.facts if (attribute := _attribute_carried(fact))]
-    driven = [fact for fact in known.facts if any(role.span in known.driven for role in fact.roles())]
+    driven = [(fact, role.span) for fact in known.facts for role in fact.roles() if role.span in known.driven]
     if not carried and not driven:
         return
-    unseen = [
-        function
-        for source in known.sources
-        for function in source.nodes.of(ast.FunctionDef)
-        if function.body[-1] not in known.executed
-    ]
-    for fact in driven:  # whoever calls the one function may call the other in between
-        if isinstance(fact, (StaleGraph, Overwritten)) and any(_resets(one, _attribute_of(fact)) for one in unseen):
-            del known.facts[fact]
+    functions = [function for source in known.sources for function in source.nodes.of(ast.FunctionDef)]
+    unseen = [function for function in functions if function.body[-1] not in known.executed]
+    for fact, span in driven:  # whoever calls the one function may call the other in between
+        called = known.driven[span]
+        others = unseen if called is None else [function for function in functions if function not in called]
+        if isinstance(fact, (StaleGraph, Overwritten)) and any(_resets(one, _attribute_of(fact)) for one in others):
+            known.facts.pop(fact, None)
     for fact, attribute in carried:
         if _may_be_reset(attribute, unseen, known):
             known.doubt(fact, Doubt.RESET)

@@ -304,15 +304,29 @@ def _enter(interp: Interpreter, entry: str, path: Path) -> None:
             supposed.train(interp, member, receiver[0], anchor)
             return
         if receiver and isinstance(receiver[0], Instance):
-            prepared.prepare(interp, receiver[0], name, anchor)
-        if receiver and path.lived and not lived.age(interp, receiver[0], set()):
-            return
-        if receiver and isinstance(receiver[0], Instance) and frameworks.step_of(receiver[0]) == name:
-            frameworks.drive(interp, receiver[0], _head_of(member))
-            return
-        holding.given_away(interp, calls.call_function(interp, member, receiver, {}, anchor))
+            _enter_method(interp, receiver[0], member, anchor, path)
+        elif not (receiver and path.lived):
+            holding.given_away(interp, calls.call_function(interp, member, receiver, {}, anchor))
     elif isinstance(value, Function):
         holding.given_away(interp, calls.call_function(interp, value, [], {}, anchor))
+
+
+def _enter_method(interp: Interpreter, instance: Instance, method: Function, anchor: ast.expr, path: Path) -> None:
+    """Call a method of an object that was just made, behind those without which it would fail."""
+    methods = prepared.methods_of(instance)
+    before = prepared.needed(instance, method.name)
+    is_step = not path.passless and callbacks.is_training_step(method, methods)
+    if not is_step:
+        for one in before:
+            calls.call_function(interp, methods[one], [instance], {}, anchor)
+    if path.lived and not lived.age(interp, instance, set()):
+        return
+    if frameworks.step_of(instance) == method.name:
+        frameworks.drive(interp, instance, _head_of(method))
+    elif is_step:
+        holding.given_away(interp, callbacks.repeat(interp, instance, [*before, method.name], _head_of(method)))
+    else:
+        holding.given_away(interp, calls.call_function(interp, method, [instance], {}, anchor))
 
 
 def _several(interp: Interpreter, cls: Class) -> dict[str, Value]:
@@ -357,8 +371,10 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     path = interp.policy.path._replace(answers=given)
     for fact in checks.facts_of(interp, found):
         hangs = interp.policy.gives_options or _is_of_one_turn(interp, fact)
-        if not hangs and interp.log.driven and any(one.span in interp.log.driven for one in fact.roles()):
-            fact = found.doubted(fact, Doubt.HANDED)
+        driven = [role.span for role in fact.roles() if role.span in interp.log.driven]
+        if driven and not hangs:
+            is_handed = interp.log.driven[driven[0]] is None
+            fact = found.doubted(fact, Doubt.HANDED if is_handed else Doubt.ENTERED)
         if hangs and fact.certainty is Certainty.CERTAIN and not isinstance(fact, _OF_A_CALL):
             fact = found.doubted(fact, Doubt.SWITCH)
         facts.add(fact)
@@ -369,7 +385,8 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
     found.unresolved |= interp.log.unresolved
     found.unentered |= interp.log.unentered
     found.handed |= interp.log.handed
-    found.driven |= interp.log.driven
+    for span, called in interp.log.driven.items():
+        found.driven[span] = None if called is None else {*(found.driven.get(span) or ()), *called}
     found.crashes |= interp.log.crashes
     found.rootless |= interp.tape.rootless
     return facts

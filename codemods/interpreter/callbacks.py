@@ -1,23 +1,25 @@
-"""Functions of the program that are handed to code which was not read, and that nobody else calls.
+"""Functions of the program that code which was not read calls, and nobody else.
 
-``Engine(update)`` of a framework calls ``update`` for each batch.  Such a function is called when the path ends: in a
+``Engine(update)`` of a framework calls ``update`` for each batch.  Such a function is called when the path ends.  The
+methods of an object that a path enters, ``agent.learn(batch)``, have callers elsewhere as well.  Each is called in a
 loop where it makes a whole training step, since nobody trains with a single batch, and once elsewhere.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import frameworks
-from autofix.codemods.interpreter.values import Bound, Function, Scope, Value
+from autofix.codemods.interpreter.values import Bound, Function, Instance, Scope, Value
 from autofix.codemods.source.nodes import children
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 _FOR_EACH_BATCH = "def run(function, batches):\n    for batch in batches:\n        function()\n"
+_METHODS = "def run(instance, batches):\n    for batch in batches:\n        {}\n    return outcome\n"
 _MOST = 8
 """Number of such functions that are called on a path."""
 _STEP = frozenset(("backward", "step", "zero_grad"))
@@ -44,20 +46,56 @@ def call(interp: Interpreter) -> None:
             continue
         here, interp.source = interp.source, source
         try:
-            if _is_training_step(node):
-                loop = frameworks.loop_at(_FOR_EACH_BATCH, place)
-                interp.log.driven.add(interp.site(loop.body[0]).span)
-                interp.call(Function(loop, source, Scope({}), [], {}, loop.name), [value], {}, place)
+            if _called_once(node) >= _STEP:
+                _drive(interp, _FOR_EACH_BATCH, value, place)
             else:
                 interp.call(value, [], {}, place)
         finally:
             interp.source = here
 
 
-def _is_training_step(function: ast.AST) -> bool:
-    """Whether a function makes one whole training step, outside of any loop of its own."""
+def repeat(interp: Interpreter, instance: Instance, names: Sequence[str], place: ast.expr) -> Value:
+    """Call the methods *names* of an object for each batch, as if the loop stood at *place*.
+
+    Returns the result of the last of them.
+    """
+    calls = "; ".join(f"outcome = instance.{name}()" for name in names)
+    before, interp.log.called = interp.log.called, set()
+    try:
+        return _drive(interp, _METHODS.format(calls), instance, place, interp.log.called)
+    finally:
+        interp.log.called |= before
+
+
+def _drive(
+    interp: Interpreter, code: str, value: Value, place: ast.expr, called: Collection[ast.AST] | None = None
+) -> Value:
+    """Run a loop that calls a value for each batch, as if it stood at *place*.
+
+    *called* are the functions that the loop calls, where nothing is known of its surroundings.
+    """
+    loop = frameworks.loop_at(code, place)
+    interp.log.driven[interp.site(loop.body[0]).span] = called
+    return interp.call(Function(loop, interp.source, Scope({}), [], {}, loop.name), [value], {}, place)
+
+
+def is_training_step(function: Function, methods: Mapping[str, Function]) -> bool:
+    """Whether a method makes one whole training step, with the *methods* of its object, outside of any loop."""
+    found: set[str] = set()
+    pending, seen = [function], {function}
+    while pending:
+        called = _called_once(pending.pop().node)
+        found |= called
+        further = {methods[name] for name in called if name in methods} - seen
+        seen |= further
+        pending += further
+    return found >= _STEP
+
+
+def _called_once(function: ast.AST) -> set[str]:
+    """The names of the methods that a call of a function calls outside of any loop of its own."""
     calls = (part.func for part in _once(function) if isinstance(part, ast.Call))
-    return {called.attr for called in calls if isinstance(called, ast.Attribute)} >= _STEP
+    return {called.attr for called in calls if isinstance(called, ast.Attribute)}
 
 
 def _once(function: ast.AST) -> Iterator[ast.AST]:

@@ -10,13 +10,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import calls, class_lookup
+from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.values import Class, Function, Instance
-
-if TYPE_CHECKING:
-    from autofix.codemods.interpreter.protocol import Interpreter
 
 _MOST = 4
 """Methods that are called before the entered one."""
@@ -26,9 +22,9 @@ _OTHER_USES = re.compile(
 """Names of methods that make ready for something else than training."""
 
 
-def prepare(interp: Interpreter, receiver: Instance, entered: str, anchor: ast.expr) -> None:
-    """Call the methods that set what the method *entered* reads and nothing has set yet, the earliest needed first."""
-    methods = _methods(receiver)
+def needed(receiver: Instance, entered: str) -> list[str]:
+    """The methods that set what the method *entered* reads and nothing has set yet, the earliest needed first."""
+    methods = methods_of(receiver)
     within = _reached(methods, entered)
     wanted = _needs(receiver, methods, within)
     plan: list[str] = []
@@ -43,11 +39,10 @@ def prepare(interp: Interpreter, receiver: Instance, entered: str, anchor: ast.e
             break
         plan.append(best)
         wanted = (wanted - setters[best]) | (_needs(receiver, methods, _reached(methods, best)) - setters[best])
-    for name in reversed(plan):  # what sets a need of another is found after it
-        calls.call_function(interp, methods[name], [receiver], {}, anchor)
+    return plan[::-1]  # what sets a need of another is found after it
 
 
-def _methods(receiver: Instance) -> dict[str, Function]:
+def methods_of(receiver: Instance) -> dict[str, Function]:
     """The methods of an object that its classes in the program define, the nearest class first."""
     found: dict[str, Function] = {}
     for cls in class_lookup.lineage(receiver.cls):

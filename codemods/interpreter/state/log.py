@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from autofix.codemods.facts import Span
 from autofix.codemods.source.sources import Site
@@ -19,8 +20,11 @@ class Log:
         """Loops that a ``break``, a ``return`` or an error ended."""
         self.once: set[Span] = set()
         """Loops that run once at most, if the options that say how often have their defaults."""
-        self.driven: set[Span] = set()
-        """Loops that code which was not read is taken to run: each calls a function that was handed over there."""
+        self.driven: dict[Span, Collection[ast.AST] | None] = {}
+        """Loops that code which was not read is taken to run: each calls a function that was handed over there.
+
+        With each, the functions that it called, where nothing is known of its surroundings.
+        """
         self.called: set[ast.AST] = set()
         self.unresolved: set[str] = set()
         """Names of functions that are called, or may be, in a way that was not followed."""
