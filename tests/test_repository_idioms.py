@@ -17,8 +17,8 @@ from autofix.codemods.facts import (
     StaleGraph,
 )
 from autofix.codemods.interpreter.analysis import analyze
-from autofix.codemods.interpreter.attributes import _OF_EVERY_MODULE
 from autofix.codemods.interpreter.interpreter import ProgramInterpreter
+from autofix.codemods.interpreter.kinds.instances import OF_EVERY_MODULE
 from autofix.codemods.interpreter.policy import BranchPolicy, Path
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods
@@ -905,7 +905,7 @@ def test_a_module_has_what_modules_have_whatever_others_set() -> None:
 
 
 def test_what_every_module_has_is_what_torch_says() -> None:
-    assert {name for name in dir(nn.Module) if not name.startswith(("_", "T_"))} | {"training"} == _OF_EVERY_MODULE
+    assert {name for name in dir(nn.Module) if not name.startswith(("_", "T_"))} | {"training"} == OF_EVERY_MODULE
 
 
 SWITCHES = "".join(

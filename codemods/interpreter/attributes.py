@@ -3,51 +3,34 @@
 from __future__ import annotations
 
 import ast
-import math
-import re
-import sys
-from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd import groups
-from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_method, of_tensors, operation
-from autofix.codemods.autograd.graph import Leaf, Storage
+from autofix.codemods.autograd.catalogue import is_method
+from autofix.codemods.autograd.graph import Leaf
 from autofix.codemods.interpreter import (
     class_lookup,
     cuts,
-    distributions,
     errors,
     escapes,
-    gradients,
     holding,
     module_tree,
     opaque_results,
     optimizers,
-    parametrized,
 )
-from autofix.codemods.interpreter.generators import Generator
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.values import (
-    NOTHING,
-    Applied,
-    Attributes,
     Binding,
     Bound,
     Class,
-    Distribution,
-    Exits,
     Function,
-    GradMode,
-    Hook,
     Instance,
     Mapping,
     Method,
-    Module,
     Name,
     Optimizer,
-    Record,
     Sequence,
-    Super,
     Symbol,
     TensorImpl,
     TensorRef,
@@ -59,19 +42,13 @@ from autofix.codemods.interpreter.values import (
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
-_NOT_TENSORS = frozenset(
-    """shape ndim dtype device requires_grad is_leaf grad_fn is_cuda layout names itemsize nbytes _version
-    output_nr""".split()
-)
 COMMAND_LINE = ("command line",)
 """The key of ``sys.argv``."""
 TORCH = "2.13.0"
 """The release of PyTorch that programs are read for: what they do for older ones alone is not followed."""
-_OF_DICTIONARIES = frozenset(dir(dict))
-_ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
-_ONLY_LISTS = frozenset("append extend insert remove pop clear sort reverse copy".split())
+ONLY_LISTS = frozenset("append extend insert remove pop clear sort reverse copy".split())
 _ONLY_CONTAINERS = frozenset("append extend clear pop popitem items keys setdefault".split())
-_OF_LISTS = _ONLY_LISTS | _ONLY_CONTAINERS | frozenset("index count values get update".split())
+OF_LISTS = ONLY_LISTS | _ONLY_CONTAINERS | frozenset("index count values get update".split())
 _ARITHMETIC = frozenset("add sub mul div pow floor_divide remainder".split())
 
 
@@ -101,156 +78,11 @@ def enumerate_members(interp: Interpreter, cls: Class, node: ast.expr) -> None:
 # Attributes
 
 
-_PARTS = frozenset(("real", "imag", "T", "flat"))
-"""Attributes that are an array's numbers again."""
-
-
 def get(interp: Interpreter, value: Value, name: str, node: ast.expr) -> Value:
     """The attribute *name* of *value*."""
     if name in _ONLY_CONTAINERS and _is_no_container(value, name):
         interp.crash(f"what has no items has no attribute {name!r}")
-    getter = _GETTERS.get(type(value))
-    return getter(interp, value, name, node) if getter is not None else interp.fresh_symbol("attr", name)
-
-
-def _of_name(interp: Interpreter, value: Name, name: str, node: ast.expr) -> Value:
-    if name == "__name__":
-        return value.path.rpartition(".")[2]
-    if value.path == "math" and isinstance(getattr(math, name, None), float):
-        return float(getattr(math, name))
-    path = f"{value.path}.{name}"
-    if path in ("torch.__version__", "torch.version.__version__"):
-        return TORCH
-    return interp.symbol(COMMAND_LINE) if path == "sys.argv" else Name(path)
-
-
-def _of_program_module(interp: Interpreter, value: Module, name: str, node: ast.expr) -> Value:
-    if name == "__dict__":
-        return Mapping(value.scope.names)  # type: ignore[arg-type]  # the very names
-    slot = value.scope.names.get(name)
-    return interp.read(slot) if slot is not None else interp.symbol(("module", value.source.path, name))
-
-
-def _of_super(interp: Interpreter, value: Super, name: str, node: ast.expr) -> Value:
-    instance = value.instance
-    found = class_lookup.find(instance, name, value.after) if isinstance(instance, Instance) else None
-    if found is not None:
-        return class_lookup.bind(found, instance)
-    return Method((name != "__init__" and class_lookup.exits_of(instance)) or value, name, node)
-
-
-def _of_sequence(interp: Interpreter, value: Sequence, name: str, node: ast.expr) -> Value:
-    if name in value.fields:
-        return interp.item(value, value.fields.index(name), node)
-    if name == "_fields" and value.fields:
-        return _names(value.fields)
-    if value.kind == "deque" and name == "maxlen":
-        return value.length
-    made = _method(interp, value, name, node)
-    if name in _ONLY_LISTS and value.kind == "tuple":
-        interp.crash(f"a tuple has no attribute {name!r}", "AttributeError")
-    return made
-
-
-def _of_record(interp: Interpreter, value: Record, name: str, node: ast.expr) -> Value:
-    return _names(value.fields) if name == "_fields" else _method(interp, value, name, node)
-
-
-def _names(fields: tuple[str, ...]) -> Sequence:
-    return Sequence("tuple", [Binding(name) for name in fields])
-
-
-def _of_optimizer(interp: Interpreter, value: Optimizer, name: str, node: ast.expr) -> Value:
-    return optimizers.param_groups(value) if name == "param_groups" else _method(interp, value, name, node)
-
-
-def _of_mapping(interp: Interpreter, value: Mapping, name: str, node: ast.expr) -> Value:
-    if name in value.items and name not in _OF_DICTIONARIES:
-        return interp.read(value.items[name], value)
-    return _method(interp, value, name, node)
-
-
-def _method(interp: Interpreter, value: Value, name: str, node: ast.expr) -> Value:
-    """A method of what is no tensor."""
-    if name in _ONLY_TENSORS:
-        interp.crash(f"a container has no attribute {name!r}", "AttributeError")
-    return Method(value, name, node)
-
-
-def _of_symbol(interp: Interpreter, value: Symbol, name: str, node: ast.expr) -> Value:
-    if name in _ONLY_TENSORS and value.key in interp.served:
-        interp.crash(f"a loader has no attribute {name!r}", "AttributeError")
-    if name in _ONLY_TENSORS and is_number(value.key):
-        interp.crash(f"a number has no attribute {name!r}", "AttributeError")
-    if name in _ONLY_TENSORS and _is_of_the_library(value.key):
-        interp.crash(f"an object of the standard library has no attribute {name!r}", "AttributeError")
-    slot = interp.attributes_of_opaque.get((value.key, name))
-    if slot is None and name in _PARTS and value.detachment is not None:
-        return cuts.carry(interp, interp.symbol(("attr", value.key, name)), [value], node)
-    if slot is None and name == "module" and value.leaf is not None:
-        return value
-    if slot is None and name == "__dict__":
-        return _table(interp, value, node)
-    if slot is None and _is_supposed(interp, name, node):
-        made = interp.parameter("parameter", node)
-        assert made.cell.leaf is not None
-        made.cell.leaf.supposed = True
-        slot = interp.attributes_of_opaque[value.key, name] = Binding(made)
-    return interp.read(slot) if slot is not None else Method(value, name, node)
-
-
-def _is_of_the_library(key: Hashable) -> bool:
-    """Whether a value was made by calling a class of Python's standard library: ``collections.ChainMap``."""
-    match key:
-        case ("new", "call", str(path), *_):
-            package, _, name = path.partition(".")
-            return package in sys.stdlib_module_names and name.rpartition(".")[2][:1].isupper()
-    return False
-
-
-def _table(interp: Interpreter, value: Symbol, node: ast.expr) -> Value:
-    """What ``vars(value)`` gives: of the arguments of a command line, all that the parser was told of."""
-    if value.key not in interp.options:
-        return interp.fresh_symbol("vars")
-    names = dict.fromkeys(interp.options[value.key])
-    known: dict[Hashable, Binding] = {name: Binding(plain(interp, get(interp, value, name, node))) for name in names}
-    return Mapping(Attributes(known, value, interp.attributes_of_opaque), more=True)
-
-
-def _is_supposed(interp: Interpreter, name: str, node: ast.expr) -> bool:
-    """Whether the program puts a parameter in the place of this attribute of an unknown object: it is one already."""
-    owner = node.value if isinstance(node, ast.Attribute) else None
-    return _is_parameter(name) and isinstance(owner, ast.Name) and (owner.id, name) in interp.sources.parameters_set
-
-
-def _of_function(interp: Interpreter, value: Function | Bound | Method, name: str, node: ast.expr) -> Value:
-    function = value.function if isinstance(value, Bound) else value
-    if isinstance(function, Function) and function.cache is not None and name == "cache_clear":
-        return Method(value, name, node)
-    slot = interp.attributes_of_opaque.get((_owner(interp, value), name))
-    if slot is not None:
-        return interp.read(slot)
-    if name == "__name__" and isinstance(function, Function):
-        return function.name
-    if isinstance(value, Method) and isinstance(value.receiver, Symbol):
-        return Method(interp.symbol(("attr", value.receiver.key, value.name)), name, node)
-    return interp.fresh_symbol("attr", name)
-
-
-def _of_none(interp: Interpreter, value: None, name: str, node: ast.expr) -> Value:
-    interp.crash(f"None has no attribute {name!r}", "AttributeError")
-    if isinstance(node, ast.Attribute):
-        gradients.needed(interp, node.value)
-    asked = node.value if isinstance(node, ast.Attribute) else None
-    if isinstance(asked, ast.Attribute) and asked.attr == "grad":
-        interp.exceptions.exited = True  # no gradient is left in a result, so that nothing after this is reached
-    return interp.fresh_symbol("attr", name)
-
-
-def _of_number(interp: Interpreter, value: float, name: str, node: ast.expr) -> Value:
-    if name in _ONLY_TENSORS:
-        interp.crash(f"a number has no attribute {name!r}", "AttributeError")
-    return interp.fresh_symbol("attr", name)
+    return kind_of(value).attribute(interp, value, name, node)
 
 
 def _is_no_container(value: Value, name: str) -> bool:
@@ -283,7 +115,7 @@ def shown(interp: Interpreter, values: Iterable[Value], node: ast.expr) -> None:
                 interp.call(Bound(found, value), [], {}, node)
 
 
-def _owner(interp: Interpreter, value: Value) -> Hashable:
+def owner_of(interp: Interpreter, value: Value) -> Hashable:
     """Key under which the loose attributes of a value without an attribute table of its own are kept."""
     match value:
         case Bound():
@@ -319,87 +151,6 @@ def plain(interp: Interpreter, value: Value) -> Value:
     return value
 
 
-def _given(interp: Interpreter, value: Instance, name: str, kept: Value, asked: Value | None, node: ast.expr) -> Value:
-    """What an attribute, *kept* by an object, reads as: its class's ``__getattribute__``, the *asked*, is asked."""
-    if not isinstance(asked, Function) or any(frame.function is asked for frame in interp.frames):
-        return kept
-    with errors.by_itself(interp):
-        given = interp.call(Bound(asked, value), [name], {}, node)
-    raised, interp.exceptions.raised = interp.exceptions.raised, False
-    return interp.fresh_symbol("attr", name) if raised else given
-
-
-def _of_instance(interp: Interpreter, value: Instance, name: str, node: ast.expr) -> Value:
-    intercepts = interp.sources.intercepts_attributes
-    asked = class_lookup.find(value, "__getattribute__") if intercepts else None
-    slot = value.names.get(name)
-    if slot is not None and not _is_described(value, name):
-        return _given(interp, value, name, interp.read(slot, value), asked, node)
-    computed = parametrized.get(interp, value, name, node)
-    if computed is not None:
-        return computed
-    if asked is not None:
-        return interp.fresh_symbol("attr", name)
-    found = class_lookup.find(value, name)
-    if isinstance(found, Instance):
-        getter = class_lookup.find(found, "__get__")
-        if getter is not None:
-            return interp.call(class_lookup.bind(getter, found), [value, value.cls], {}, node)
-    if isinstance(found, Function) and found.flavour == "property":
-        if found.cached_by is not None:
-            return interp.cached_attribute(found, value, node)
-        return interp.call(Bound(found, value), [], {}, node)
-    if found is not None:
-        return class_lookup.bind(found, value)
-    if name == "__class__":
-        return value.cls
-    if name == "__dict__":
-        return Mapping(value.names)  # type: ignore[arg-type]  # the very names, so that an update is one of them
-    base = class_lookup.base_module(value)
-    if base is not None and _is_parameter(name):
-        return _of_module(interp, base, name, node)
-    if class_lookup.is_module(value) and name == "training":
-        return True  # until somebody says `eval()`
-    if value.items is not None:
-        if (
-            isinstance(value.items, Mapping)
-            and name in value.items.items
-            and class_lookup.find(value, "__getattr__") is not None
-        ):
-            return interp.read(value.items.items[name], value.items)
-        _note_tensors_own(interp, value, name)
-        return Method(value.items, name, node)
-    if class_lookup.is_module(value) and name in ("module", "_modules"):
-        return _unwrapped(value, name)
-    inherited = name in (OF_MODULES if base is not None else _OF_EVERY_MODULE) and class_lookup.is_module(value)
-    given = MISSING if inherited else by_getattr(interp, value, name, node)
-    if given is not MISSING:
-        return given
-    if name in interp.sources.set_attributes and not inherited and class_lookup.find(value, "__getattr__") is None:
-        # Told, and no more: what the tape does not see may have set it, but no patch may be the first to miss it.
-        interp.crash(f"`{value.cls.name}` has no attribute {name!r} yet")
-    if class_lookup.find(value, "__getattr__") is not None:
-        interp.log.unresolved.add(name)
-    _note_tensors_own(interp, value, name)
-    return Method(class_lookup.exits_of(value) or value, name, node)
-
-
-def _note_tensors_own(interp: Interpreter, value: Instance, name: str) -> None:
-    """Note that an object of the program is asked for a method that only tensors have, and that its class lacks."""
-    if name not in _ONLY_TENSORS or value.cls.metaclass is not None:
-        return
-    bases = [base for base in class_lookup.lineage(value.cls) if isinstance(base, (Class, Name))]
-    known = all(isinstance(base, Class) or _KNOWN_BASES.match(base.path) for base in bases)
-    asked = class_lookup.find(value, "__getattr__")
-    if isinstance(asked, Function) and _only_looks_up(asked.node) and value.items is not None:
-        known, asked = known and not value.items.more, None  # it has what its items have
-    if known and asked is None:
-        interp.crash(f"`{value.cls.name}` has no attribute {name!r}")
-
-
-_KNOWN_BASES = re.compile(r"(builtins|abc|typing|types|collections|enum)\.|torch\.nn\.(modules\.module\.)?Module$")
-"""Library classes of which it is known that they have no method of tensors."""
-
 MISSING = object()
 """What stands for an attribute that is not known."""
 
@@ -407,7 +158,7 @@ MISSING = object()
 def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) -> Value:
     """The attribute that the class's own ``__getattr__`` returns; ``MISSING`` where that is not known for certain."""
     found = class_lookup.find(value, "__getattr__")
-    if not isinstance(found, Function) or name.startswith("__") or not _only_looks_up(found.node):
+    if not isinstance(found, Function) or name.startswith("__") or not only_looks_up(found.node):
         return MISSING
     if any(frame.function is found for frame in interp.frames):  # an attribute that it asks for itself
         return MISSING
@@ -419,7 +170,7 @@ def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) 
     return MISSING if raised or isinstance(given, (Symbol, Method, Name)) else given
 
 
-def _only_looks_up(function: ast.AST) -> bool:
+def only_looks_up(function: ast.AST) -> bool:
     """Whether a function is ``return self.parts[name]``, or another expression, or one of several.
 
     Where that fails, or a condition does not hold, it may look elsewhere, or raise an error.
@@ -442,104 +193,6 @@ def _gives_back(statement: ast.stmt) -> bool:
     return False
 
 
-_OF_EVERY_MODULE = frozenset(
-    (
-        "add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval "
-        "extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict "
-        "modules mtia named_buffers named_children named_modules named_parameters parameters register_backward_hook "
-        "register_buffer register_forward_hook register_forward_pre_hook register_full_backward_hook "
-        "register_full_backward_pre_hook register_load_state_dict_post_hook register_load_state_dict_pre_hook "
-        "register_module register_parameter register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ "
-        "set_extra_state set_submodule share_memory state_dict to to_empty train training type xpu zero_grad"
-    ).split()
-)
-"""Attributes of every ``nn.Module``, whatever else the program sets; :data:`OF_MODULES` are those of some module."""
-
-
-def _of_class(interp: Interpreter, value: Class, name: str, node: ast.expr) -> Value:
-    if name in ("__name__", "__qualname__"):
-        return value.name
-    if name in ("_make", "_fields") and class_lookup.is_named_tuple(value):
-        return _of_record(interp, Record(tuple(one.name for one in class_lookup.fields_of(value))), name, node)
-    for cls in class_lookup.lineage(value):
-        if isinstance(cls, Class) and name in cls.names:
-            slot = cls.names[name]
-            if isinstance(slot.value, Function) and slot.value.flavour == "classmethod":
-                return Bound(slot.value, value)
-            return interp.read(slot)
-        if isinstance(cls, Name) and cls.path != "builtins.object":
-            return (
-                Applied(value) if name == "apply" and cls.path in class_lookup.FUNCTIONS else Name(f"{cls.path}.{name}")
-            )
-    of_kind = class_lookup.find(Instance(value.metaclass), name) if value.metaclass is not None else None
-    if isinstance(of_kind, (Sequence, Mapping)):
-        return of_kind
-    return interp.fresh_symbol("attr", name)
-
-
-def _of_tensor(interp: Interpreter, value: TensorRef, name: str, node: ast.expr) -> Value:
-    unread = value.cell.unsure or (value.cell.node is not None and value.cell.node.opaque)
-    if unread and not (name[0] == "_" or name in of_tensors() or name in interp.sources.set_attributes):
-        note_part(interp, value.cell, name)
-    elif name not in _OF_LISTS:
-        value.cell.unsure = False
-    if name == "detach":
-        value.cell.detachable = True
-        _require_one_kind(interp, value.cell)
-    if name == "data":
-        return interp.detached(value, node, own_version=True)
-    made = value.cell.node
-    field = operation(made.operation).saved_field(name) if made is not None else None
-    if field is not None:
-        return interp.item(value, field, node)
-    if name in _ONLY_TENSORS and made is not None and len(operation(made.operation).fields) > 1:
-        interp.crash(f"a tuple has no attribute {name!r}", "AttributeError")
-    if name in ("grad", "_grad"):
-        if value.cell.leaf is not None:
-            value.cell.leaf.asked = True
-            interp.tape.asked[interp.statement] = value.cell.leaf
-        elif _has_no_gradient(interp, value):
-            gradients.note_missing(interp, value, node)
-            return None
-        identity = interp.identity(value.cell.leaf or value.cell)
-        return interp.symbol(("grad", identity) if interp.sources.keeps_derivatives else ("grad", identity, "data"))
-    if name in groups.SHAPES:
-        # Code that decides by the shape would not send back a tensor of several elements.
-        if value.cell.node is None:
-            value.cell.extent = NOTHING
-        elif value.cell.extent.several:
-            interp.measured.add(interp.identity(value.cell))
-    if name in ("requires_grad", "grad_fn"):
-        return _recorded(interp, value, name)
-    if name == "is_leaf":
-        made = _recorded(interp, value, "grad_fn")
-        return made if isinstance(made, Symbol) else made is None
-    if name == "_version":
-        return value.cell.storage.version
-    if name in _NOT_TENSORS:
-        if name in groups.SHAPES:
-            return size_of(interp, value, ("attr", None, name))
-        return interp.symbol(("attr", interp.identity(value.cell), name))
-    if name in VIEW_ATTRIBUTES:
-        return interp.operation("transpose", [value], node, view=value)
-    owners = _owners(interp, value.cell)
-    slot = next(filter(None, (interp.attributes_of_opaque.get((owner, name)) for owner in owners)), None)
-    return interp.read(slot) if slot is not None else Method(value, name, node)
-
-
-def note_part(interp: Interpreter, cell: TensorImpl, part: Value) -> None:
-    """What was taken for a tensor is asked for a *part*; if by a name, it is the record that a model returns."""
-    if isinstance(part, str):
-        cell.named = True
-        _require_one_kind(interp, cell)
-
-
-def _require_one_kind(interp: Interpreter, cell: TensorImpl) -> None:
-    """A record has no ``detach``, before or behind the place where its parts are asked for."""
-    if cell.named and cell.detachable:
-        interp.crash("a record of tensors has no detach")
-
-
 def size_of(interp: Interpreter, tensor: TensorRef, asked: tuple[Hashable, ...]) -> Symbol:
     """What a tensor answers when it is asked for its shape, or a part of it: ``("attr", None, "shape")``.
 
@@ -554,50 +207,7 @@ def size_of(interp: Interpreter, tensor: TensorRef, asked: tuple[Hashable, ...])
     return found
 
 
-def _owners(interp: Interpreter, cell: TensorImpl) -> tuple[Hashable, ...]:
-    """Keys under which the attributes of a tensor are kept, the first of which has them.
-
-    A parameter is a new reference for whoever goes through ``parameters()``, where it stands for all those of a layer.
-    """
-    if cell.leaf is None or cell.node is not cell.leaf.node:
-        return (("tensor", interp.identity(cell)),)
-    leaf = interp.identity(cell.leaf)
-    return (("leaf", leaf, cell.place if cell.part else "last part"), ("leaf", leaf, "all"))
-
-
-def _set_on_parameter(interp: Interpreter, cell: TensorImpl, name: str, slot: Binding) -> None:
-    """Set an attribute of a parameter, or of all those that a leaf stands for."""
-    kept = interp.attributes_of_opaque
-    own, of_all = _owners(interp, cell)
-    if cell.part:
-        kept[own, name] = kept[("leaf", interp.identity(cell.leaf), "last part"), name] = slot
-        return
-    for owner, other in [key for key in kept if key[1] == name]:
-        if isinstance(owner, tuple) and owner[:2] == ("leaf", interp.identity(cell.leaf)):
-            del kept[owner, other]
-    kept[of_all, name] = slot
-
-
-def _has_no_gradient(interp: Interpreter, value: TensorRef) -> bool:
-    """Whether no pass leaves a gradient in a tensor: in data, and in a result unless it is told to retain it."""
-    if value.guessed or interp.sources.retains_gradients:
-        return False
-    return escapes.certainly_has_no_graph(value) or escapes.certainly_has_graph(value, leaves=False)
-
-
-def _recorded(interp: Interpreter, value: TensorRef, name: str) -> Value:
-    """``requires_grad``, and ``grad_fn``, of which only the None of a leaf or of data says something."""
-    cell = value.cell
-    if cell.node is None and not (cell.vague or cell.unsure):
-        return False if name == "requires_grad" else None
-    if escapes.certainly_has_graph(value):
-        if name == "requires_grad":
-            return True
-        return Name("torch.autograd.Node") if cell.node is not None and cell.node.leaf is None else None
-    return interp.symbol(("attr", interp.identity(cell), name))
-
-
-def _is_parameter(name: str) -> bool:
+def is_parameter(name: str) -> bool:
     """Whether torch's own modules call a parameter by this name."""
     return name in ("weight", "bias") or name.startswith(("weight_", "bias_"))
 
@@ -646,60 +256,16 @@ def lacks(interp: Interpreter, module: TorchModule, name: str) -> bool:
     own = (
         name in module.children
         or name in module.options
-        or (_owner(interp, module), name) in interp.attributes_of_opaque
+        or (owner_of(interp, module), name) in interp.attributes_of_opaque
     )
-    return not own and not name.startswith("_") and name not in OF_MODULES and not _is_parameter(name)
+    return not own and not name.startswith("_") and name not in OF_MODULES and not is_parameter(name)
 
 
-def _of_module(interp: Interpreter, value: TorchModule, name: str, node: ast.expr) -> Value:
-    slot = value.children.get(name) or interp.attributes_of_opaque.get((_owner(interp, value), name))
-    if slot is not None:
-        return interp.read(slot)
-    computed = parametrized.get(interp, value, name, node)
-    if computed is not None:
-        return computed
-    if value.leaf is not None and _is_parameter(name):
-        # A bias is added: only a norm saves it.
-        storage = Storage() if name.startswith("bias") and "Norm" not in value.kind else value.leaf.storage
-        cell = TensorImpl(node=value.leaf.node, storage=storage, leaf=value.leaf, part=True, place=(name,))
-        tensor = TensorRef(cell)
-        value.children[name] = Binding(tensor)
-        return tensor
-    if name in value.options:
-        return value.options[name]
-    if name == "__class__":
-        return value.cls
-    if name in ("module", "_modules"):
-        return _unwrapped(value, name)
-    return Method(value, name, node)
-
-
-def _unwrapped(module: Instance | TorchModule, name: str) -> Value:
+def unwrapped(module: Instance | TorchModule, name: str) -> Value:
     """``model.module``: the model itself, for which ``DataParallel(model)`` stands; ``_modules`` are its children."""
     if name == "module":
         return module
     return Mapping({str(key): Binding(child) for key, child in module_tree.named_children(module)})
-
-
-_GETTERS: dict[type, Callable[[Interpreter, Any, str, ast.expr], Value]] = {
-    Instance: _of_instance,
-    TensorRef: _of_tensor,
-    Name: _of_name,
-    Module: _of_program_module,
-    Super: _of_super,
-    Class: _of_class,
-    TorchModule: _of_module,
-    Sequence: _of_sequence,
-    Distribution: distributions.attribute,
-    Mapping: _of_mapping,
-    Record: _of_record,
-    Optimizer: _of_optimizer,
-    **dict.fromkeys((str, bytes, Hook, Generator, Exits, GradMode), _method),
-    Symbol: _of_symbol,
-    **dict.fromkeys((Function, Bound, Method), _of_function),
-    type(None): _of_none,
-    **dict.fromkeys((bool, int, float), _of_number),
-}
 
 
 def set_attribute(
@@ -739,18 +305,6 @@ def _set_by_the_class(
     return setter is not None
 
 
-def _is_described(value: Instance, name: str) -> bool:
-    """Whether the class has a descriptor under this name that comes before what the object has."""
-    found = class_lookup.find(value, name)
-    return isinstance(found, Instance) and class_lookup.find(found, "__set__") is not None
-
-
-def _table_of(value: Value) -> Mapping | None:
-    """The dictionary that a value is, or that it is by its class."""
-    table = value.items if isinstance(value, Instance) else value
-    return table if isinstance(table, Mapping) and not table.more else None
-
-
 def set_plainly(
     interp: Interpreter,
     receiver: Value,
@@ -769,46 +323,7 @@ def set_plainly(
     slot = interp.slot(value, interp.source.text_of(target), expression, owner)
     if interp.policy.path.entry:
         holding.given_away(interp, value)  # the caller may look at an object
-    match receiver:
-        case Instance() if name == "__dict__" and (table := _table_of(value)) is not None:
-            receiver.names = table.items  # type: ignore[assignment]  # the very names, shared with whoever has them
-            receiver.whole, receiver.kept = False, ()
-        case Instance():
-            former = receiver.names.get(name)
-            if former is not None and former.value is not value:
-                holding.given_up(interp, former.value)
-                if interp.statement in interp.tape.asked and class_lookup.is_module(receiver):
-                    gradients.note_refused(interp, former.value, value, expression, target)
-            receiver.names[name] = slot
-            receiver.whole, receiver.kept = False, ()
-            _put_in_place(interp, class_lookup.base_module(receiver), name, value, target)
-        case TorchModule():
-            if checked and receiver.leaf is not None and _is_parameter(name) and _is_no_parameter(value):
-                interp.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")
-                if interp.statement in interp.tape.asked and name in receiver.children:
-                    gradients.note_refused(interp, receiver.children[name].value, value, expression, target)
-            if name == "inplace":
-                receiver.options[name] = value
-                receiver.site = interp.site(target)
-            elif receiver.kind in CONTAINERS and not isinstance(value, (Instance, TorchModule)):
-                interp.attributes_of_opaque[_owner(interp, receiver), name] = slot  # not one of its modules
-            else:
-                receiver.children[name] = slot
-                _put_in_place(interp, receiver, name, value, target)
-        case Class():
-            receiver.names[name] = slot
-        case Module():
-            receiver.scope.names[name] = slot
-        case Name(path="torch.Tensor"):
-            interp.tensor_methods[name] = slot
-        case TensorRef():
-            _set_on_tensor(interp, receiver, name, value, slot, target)
-        case Symbol():
-            interp.attributes_of_opaque[receiver.key, name] = slot
-        case Function() | Bound():
-            interp.attributes_of_opaque[_owner(interp, receiver), name] = slot
-        case Mapping():
-            receiver.items[name] = slot
+    kind_of(receiver).set_attribute(interp, receiver, name, slot, target, expression, checked=checked)
 
 
 def put_parameter(
@@ -819,26 +334,6 @@ def put_parameter(
         set_plainly(interp, module, name, value, target, expression, checked=False)
     elif isinstance(module, TorchModule) and module.leaf is not None and escapes.is_computed(value):
         set_plainly(interp, module, next(iter(module.leaf.parts), "weight"), value, target, expression, checked=False)
-
-
-def _set_on_tensor(
-    interp: Interpreter, tensor: TensorRef, name: str, value: Value, slot: Binding, target: ast.expr
-) -> None:
-    cell = tensor.cell
-    if name == "requires_grad":
-        require_grad(interp, tensor, value, target)
-    elif name == "grad":
-        if cell.leaf is not None:
-            cell.leaf.given = value is not None
-            if value is None:
-                cell.leaf.grads.clear()
-    elif name == "data":
-        cell.single = False
-        interp.change_by_hand(tensor)
-    elif cell.leaf is not None and cell.node is cell.leaf.node:
-        _set_on_parameter(interp, cell, name, slot)
-    else:
-        interp.attributes_of_opaque[("tensor", interp.identity(cell)), name] = slot
 
 
 def require_grad(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.expr) -> None:
@@ -867,7 +362,7 @@ def require_grad(interp: Interpreter, tensor: TensorRef, wanted: Value, node: as
             _freeze_part(interp, *cell.node.leaf.within, cell.node.leaf.frozen, node)
 
 
-def _put_in_place(interp: Interpreter, module: TorchModule | None, name: str, value: Value, node: ast.expr) -> None:
+def put_in_place(interp: Interpreter, module: TorchModule | None, name: str, value: Value, node: ast.expr) -> None:
     """A parameter of torch's own module is replaced by another, which may be frozen."""
     own = module.leaf if module is not None else None
     leaf = value.cell.leaf if isinstance(value, TensorRef) else None

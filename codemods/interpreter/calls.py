@@ -10,52 +10,31 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import groups
 from autofix.codemods.interpreter import (
-    attributes,
     class_lookup,
-    constants,
-    distributions,
     effects,
     errors,
-    frameworks,
-    library_calls,
     managers,
-    mapping_keys,
     module_calls,
-    opaque_results,
     optimizers,
     overridden,
-    own_functions,
-    super_calls,
-    tensor_calls,
-    unknown_calls,
-    unpacking,
     written,
 )
 from autofix.codemods.interpreter.forms import is_made_whole
-from autofix.codemods.interpreter.generators import LAZY, Exhausted, Generator, drained
-from autofix.codemods.interpreter.library import containers, modules
+from autofix.codemods.interpreter.generators import LAZY, Generator, drained
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.state.environment import Frame
 from autofix.codemods.interpreter.values import (
-    Applied,
     Binding,
-    Bound,
     Class,
-    Distribution,
     Exits,
     Function,
-    GradMode,
-    Guarded,
-    Hook,
     Instance,
     Mapping,
     Method,
     Name,
-    Optimizer,
     Partial,
-    Record,
     Scope,
     Sequence,
-    Super,
     Symbol,
     TensorRef,
     TorchModule,
@@ -80,64 +59,7 @@ def call(interp: Interpreter, function: Value, args: list[Value], keywords: dict
         if path.rpartition(".")[2] not in LAZY:
             args = [_used_up(value) for value in args]
             keywords = {name: _used_up(value) for name, value in keywords.items()}
-    match function:
-        case Function():
-            return call_function(interp, function, args, keywords, node)
-        case Bound():
-            return call_function(interp, function.function, [function.receiver, *args], keywords, node)
-        case Class():
-            return _made(interp, function, args, keywords, node)
-        case Instance() | TorchModule():
-            return call_hooked(interp, function, args, keywords, node)
-        case Name():
-            return library_calls.call_name(interp, function.path, args, keywords, node)
-        case Method():
-            return call_method(interp, function, args, keywords, node)
-        case Applied():
-            return own_functions.apply(interp, function.function, [*args, *keywords.values()], node)
-        case Record():
-            parts = written.arguments(node)
-            slots = [interp.slot(value, "", parts[at] if at < len(parts) else None) for at, value in enumerate(args)]
-            for name in function.fields[len(slots) :]:
-                known = name in keywords
-                value = keywords[name] if known else interp.fresh_symbol(name)
-                slots.append(interp.slot(value, "", written.keyword(node, name) if known else None))
-            return Sequence("tuple", slots, fields=function.fields)
-        case Partial():
-            return call(interp, function.function, [*function.args, *args], {**function.keywords, **keywords}, node)
-        case GradMode():
-            if args and isinstance(args[0], Function):
-                args[0].grad_mode = function.enabled
-                return args[0]
-            if args and isinstance(args[0], (Name, Bound, Method, TorchModule)) and function.enabled is not None:
-                return Guarded(args[0], function.enabled)
-            return None
-        case Guarded():
-            with interp.grad_mode(function.enabled, interp.site(node)):
-                return call(interp, function.function, args, keywords, node)
-        case Symbol():
-            return unknown_calls.call_unknown(interp, function, "", args, keywords, node)
-        case TensorRef() if opaque_results.is_object(function, ""):
-            return unknown_calls.call_unknown(
-                interp, opaque_results.as_object(interp, function), "", args, keywords, node
-            )
-        case TensorRef():
-            return interp.opaque("call", [function, *args, *keywords.values()], node)
-    return interp.opaque("call", [*args, *keywords.values()], node)
-
-
-def _made(interp: Interpreter, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
-    """A new object of a class, or what the ``__call__`` of its metaclass gives in its place."""
-    own = class_lookup.find(Instance(cls.metaclass), "__call__") if cls.metaclass is not None else None
-    if not isinstance(own, Function) or any(_is_called_for(frame, own, cls) for frame in interp.frames):
-        return instantiate(interp, cls, args, keywords, node)
-    return call_function(interp, own, [cls, *args], keywords, node)
-
-
-def _is_called_for(frame: Frame, function: Function, cls: Class) -> bool:
-    """Whether a frame is a call of a metaclass's method for a class: ``super().__call__(*args)`` makes the object."""
-    first = next(iter(frame.scope.names.values()), None)
-    return frame.function is function and first is not None and first.value is cls
+    return kind_of(function).call(interp, function, args, keywords, node)
 
 
 def _used_up(value: Value) -> Value:
@@ -410,21 +332,6 @@ def _is_record(cls: Class) -> bool:
     return class_lookup.is_named_tuple(cls) and not any(of_objects)
 
 
-def _of_record(
-    interp: Interpreter, record: Instance, name: str, keywords: dict[str, Value], node: ast.expr
-) -> Instance | Mapping:
-    """``_replace`` and ``_asdict`` of a named tuple that has methods of its own."""
-    if name == "_asdict":
-        fields = [one.name for one in class_lookup.fields_of(record.cls) if one.name in record.names]
-        return Mapping(
-            {mapping_keys.mapping_key(interp, field): Binding(record.names[field].value) for field in fields}
-        )
-    changed = Instance(record.cls, dict(record.names), whole=True)
-    for field, value in keywords.items():
-        changed.names[field] = interp.slot(value, field, written.keyword(node, field))
-    return changed
-
-
 def _record(interp: Interpreter, cls: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """A named tuple of a class of the program."""
     fields, parts = class_lookup.fields_of(cls), written.arguments(node)
@@ -546,72 +453,3 @@ def call_instance(
     if base is not None:
         return module_calls.call_module(interp, base, args, keywords, node)
     return interp.opaque("call", [instance, *args, *keywords.values()], node)
-
-
-def call_generator(interp: Interpreter, generator: Generator, name: str, args: list[Value]) -> Value:
-    """A method of a generator."""
-    if name == "close":
-        generator.close()
-        return None
-    if name in ("send", "__next__"):
-        try:
-            return interp.read(generator.resume(args[0] if args else None))
-        except Exhausted:
-            return interp.fresh_symbol("exhausted")
-    return interp.fresh_symbol(name)
-
-
-def call_method(
-    interp: Interpreter, method: Method, args: list[Value], keywords: dict[str, Value], node: ast.expr
-) -> Value:
-    receiver, name = method.receiver, method.name
-    match receiver:
-        case TensorRef() if opaque_results.is_object(receiver, name):
-            receiver = opaque_results.as_object(interp, receiver)
-            return unknown_calls.call_unknown(interp, receiver, name, args, keywords, node)
-        case TensorRef():
-            return tensor_calls.call_tensor_method(interp, receiver, name, args, keywords, node)
-        case Distribution():
-            return distributions.call_method(interp, receiver, name, args, keywords, node)
-        case Sequence() | Mapping() | str() | bytes():
-            return containers.call_container_method(interp, receiver, name, args, keywords, node)
-        case Generator():
-            return call_generator(interp, receiver, name, args)
-        case Hook():
-            if name == "remove":
-                interp.hooks = [hook for hook in interp.hooks if hook is not receiver]
-                interp.backward_hooks = [hook for hook in interp.backward_hooks if hook is not receiver]
-            return None
-        case Exits():
-            return managers.call_exits(interp, receiver, name, args, keywords, node)
-        case GradMode():
-            return managers.call_grad_mode(interp, receiver, name, node)
-        case Optimizer(guessed=True) if name not in optimizers.METHODS:
-            other = interp.symbol(("object", interp.identity(receiver)))
-            return unknown_calls.call_unknown(interp, other, name, args, keywords, node)
-        case Optimizer():
-            return optimizers.call_method(interp, receiver, name, args, keywords, node)
-        case Instance() if name in frameworks.STARTS and frameworks.step_of(receiver):
-            frameworks.drive(interp, receiver, node)
-            return None
-        case Instance() if name == "__setattr__" and len(args) == 2 and isinstance(args[0], str):
-            target = ast.copy_location(ast.Attribute(node, args[0], ast.Store()), node)
-            attributes.set_attribute(interp, receiver, args[0], args[1], target, None)
-            return None
-        case Instance() if name in ("_replace", "_asdict") and class_lookup.is_named_tuple(receiver.cls):
-            return _of_record(interp, receiver, name, keywords, node)
-        case TorchModule() | Instance():
-            return modules.call_module_method(interp, receiver, name, args, keywords, node)
-        case Record() | Class() if name == "_make" and len(args) == 1:
-            return call(interp, receiver, unpacking.unpacked(interp, args[0], None, node), {}, node)
-        case Super():
-            return super_calls.call_super(interp, receiver, name, args, keywords, node)
-        case Symbol():
-            return constants.of_usual_text(interp, receiver, name, args, keywords) or unknown_calls.call_unknown(
-                interp, receiver, name, args, keywords, node
-            )
-        case Function() | Bound() if name == "cache_clear":
-            cached = receiver.function if isinstance(receiver, Bound) else receiver
-            cached.cache = {}
-            return None
-    return interp.opaque(name, [receiver, *args, *keywords.values()], node)

@@ -7,14 +7,11 @@ import operator
 from collections.abc import Hashable
 from contextlib import suppress
 
-from autofix.codemods.interpreter import class_lookup, comparisons, counters, finite
+from autofix.codemods.interpreter import counters, finite
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.policy import chooses_by_name
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
-    ENCLOSED,
-    Instance,
-    Mapping,
-    Name,
     Sequence,
     Symbol,
     TensorImpl,
@@ -40,29 +37,18 @@ class Decisions(Interpreter):
     def truth(self, value: Value, *, likely: bool = True, optional: bool = False) -> bool:
         """Whether *value* is true on this path (see :meth:`BranchPolicy.decide`)."""
         value = self.settled(value)
-        if isinstance(value, Instance) and value.items is not None:
-            value = value.items
-        if isinstance(value, Instance) and (asked := class_lookup.find(value, "__bool__")) is not None:
-            value = self.call(class_lookup.bind(asked, value), [], {}, comparisons.NOWHERE)
-        match value:
-            case Symbol():
-                answer = self._answer(value, likely, optional)
-                self.goes_by_shape |= bool(self.measured) and _mentions(value.key, self.measured)
-                self.note_length(value.key, answer)
-                counters.note(self, value.key, answer)
-                return answer
-            case TensorRef():
-                key = self.truth_key(value)
-                return self.policy.decide(key, self._by_default(key, likely), optional=optional)
-            case Name(path=path) if path in self.optional_imports:
-                return self.policy.decide(self.optional_imports[path], likely, optional=optional)
-            case Sequence() if value.kind in ENCLOSED:
-                return True
-            case Sequence() | Mapping():
-                return bool(value.items) or (value.more and self.policy.decide(("any", self.identity(value)), likely))
-            case None | bool() | int() | float() | str() | bytes() | range():
-                return bool(value)
-        return True
+        return kind_of(value).truth(self, value, likely=likely, optional=optional)
+
+    def decide(self, value: Symbol | TensorRef, *, likely: bool, optional: bool) -> bool:
+        """Whether a value is true on this path that only the path can tell."""
+        if isinstance(value, TensorRef):
+            key = self.truth_key(value)
+            return self.policy.decide(key, self._by_default(key, likely), optional=optional)
+        answer = self._answer(value, likely, optional)
+        self.goes_by_shape |= bool(self.measured) and _mentions(value.key, self.measured)
+        self.note_length(value.key, answer)
+        counters.note(self, value.key, answer)
+        return answer
 
     def truth_key(self, tensor: TensorRef) -> Hashable:
         """The key of a tensor's one element as a condition: another one once the tensor was changed."""

@@ -7,6 +7,18 @@ from collections.abc import Iterable
 
 from autofix.codemods.interpreter import attributes, calls, elements, errors, expressions, statements
 from autofix.codemods.interpreter.decisions import Decisions
+from autofix.codemods.interpreter.kinds import (  # noqa: F401
+    constants,
+    functions,
+    handles,
+    instances,
+    mappings,
+    modules,
+    names,
+    sequences,
+    symbols,
+    tensors,
+)
 from autofix.codemods.interpreter.recorder import Recorder
 from autofix.codemods.interpreter.values import Binding, Function, Instance, Module, Scope, Value
 from autofix.codemods.source.sources import Site, Source

@@ -266,6 +266,10 @@ class Interpreter(Symbols, Recording, ABC):
         """Whether *value* is true on this path (see :meth:`BranchPolicy.decide`)."""
 
     @abstractmethod
+    def decide(self, value: Symbol | TensorRef, *, likely: bool, optional: bool) -> bool:
+        """Whether a value is true on this path that only the path can tell."""
+
+    @abstractmethod
     def usual_answer(self, key: Hashable) -> bool | None:
         """The answer to a condition by the defaults of options; None where they do not say."""
 

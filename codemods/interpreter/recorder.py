@@ -30,13 +30,12 @@ from autofix.codemods.autograd.graph import (
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import asked_again, callbacks, cuts, dtypes, escapes, holding, overwriting, parts
 from autofix.codemods.interpreter.forms import form_of, whole_of
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
     Mapping,
-    Method,
-    Partial,
     Sequence,
     Symbol,
     TensorImpl,
@@ -410,33 +409,7 @@ class Recorder(Interpreter):
             if id(value) in seen:
                 return
             seen.add(id(value))
-        match value:
-            case TorchModule():
-                if value.leaf is not None:
-                    yield value.leaf
-                for slot in value.children.values():
-                    yield from self.leaves_of(slot.value, seen)
-            case Instance():
-                for slot in value.names.values():
-                    held = isinstance(slot.value, TensorRef) and slot.value.cell.leaf is not None
-                    if held or isinstance(slot.value, (Instance, TorchModule, Symbol)):
-                        yield from self.leaves_of(slot.value, seen)
-            case Sequence():
-                for slot in value.items:
-                    yield from self.leaves_of(slot.value, seen)
-            case Mapping():
-                for slot in value.items.values():
-                    yield from self.leaves_of(slot.value, seen)
-            case TensorRef():
-                if value.cell.node is not None and value.cell.node.leaf is not None:
-                    yield value.cell.node.leaf
-            case Symbol():
-                if value.leaf is not None:
-                    yield value.leaf
-            case Method(name="parameters" | "named_parameters"):
-                yield from self.own_parameters(value.receiver)
-            case Partial():
-                yield from self.leaves_of(value.function, seen)
+        yield from kind_of(value).leaves(self, value, seen)
 
     def own_parameters(self, module: Value) -> Iterator[Leaf]:
         """The parameters of a module: no tensor that it only has as an attribute, although it requires grad."""

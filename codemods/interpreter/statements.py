@@ -28,6 +28,7 @@ from autofix.codemods.interpreter import (
     unpacking,
 )
 from autofix.codemods.interpreter.generators import Closed
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
@@ -565,21 +566,7 @@ def _delete(interp: Interpreter, node: ast.Delete) -> str:
             container = class_lookup.opened(interp.eval(target.value))
             index = interp.eval(target.slice)
             holding.emptied(interp, container)
-            if isinstance(container, Sequence):
-                if isinstance(index, slice) and index == slice(None, None, None):
-                    container.items.clear()
-                    container.more = False
-                elif index in (0, slice(None, 1, None)) and container.loses_an_unknown_one():
-                    continue
-                elif isinstance(index, (int, slice)):
-                    try:
-                        del container.items[index]
-                    except IndexError:
-                        container.more = True
-            elif isinstance(container, Mapping):
-                container.items.pop(mapping_keys.mapping_key(interp, index), None)
-            else:
-                _delete_module(interp, container, index)
+            kind_of(container).delete_item(interp, container, index)
         elif isinstance(target, ast.Attribute):
             receiver = interp.eval(target.value)
             known = class_lookup.find(receiver, target.attr) if isinstance(receiver, Instance) else None
@@ -588,13 +575,6 @@ def _delete(interp: Interpreter, node: ast.Delete) -> str:
             elif isinstance(receiver, Instance):
                 receiver.names.pop(target.attr, None)
     return ""
-
-
-def _delete_module(interp: Interpreter, container: Value, index: Value) -> None:
-    """``del self.layers[-1]``, where the layers are a list or a dictionary of modules."""
-    modules = module_lists.holder(container, module_lists.LISTS | module_lists.DICTIONARIES)
-    if modules is not None and isinstance(index, (int, str, slice)):
-        module_lists.remove(interp, modules, index)
 
 
 def _match(interp: Interpreter, node: ast.Match) -> str:

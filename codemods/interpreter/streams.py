@@ -10,25 +10,17 @@ from typing import TYPE_CHECKING
 from autofix.codemods.interpreter import (
     class_lookup,
     datasets,
-    elements,
-    errors,
-    mapping_keys,
-    module_lists,
     module_tree,
-    opaque_results,
 )
-from autofix.codemods.interpreter.generators import Exhausted, Generator
+from autofix.codemods.interpreter.generators import Exhausted
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.values import (
-    Binding,
     Bound,
-    Class,
     Function,
     Instance,
-    Mapping,
     Partial,
     Sequence,
     Symbol,
-    TensorImpl,
     TensorRef,
     TorchModule,
     Value,
@@ -107,81 +99,8 @@ class LazyStream:
 def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
     """The items of *value*."""
     value = class_lookup.opened(value)
-    match value:
-        case LazyStream():
-            return value.rest()
-        case range():
-            serial = interp.new_instance()
-            return Stream(len(value), lambda at, exact: number_at(value, serial, at, exact), RANGE)
-        case Generator():
-            return Stream(
-                None, lambda at, exact: interp.read(value.resume()), lazy=True, turn=value.turn, empties=value.takes_out
-            )
-        case Sequence():
-            count = None if value.more else len(value.items)
-            whole = PARTS if count is not None and all(is_part(slot.value) for slot in value.items) else ITEMS
-            goes_on = value.more and bool(value.items) and _another(value.items[-1].value) is not None
-            limit = None if goes_on else len(value.items) or None
-            return Stream(count, lambda at, exact: _item_of_sequence(interp, value, at), whole, limit)
-        case Mapping():
-            keys = [mapping_keys.key_value(interp, key) for key in value.items]
-            count, limit = None if value.more else len(keys), len(keys) or None
-            return Stream(
-                count, lambda at, exact: keys[at] if at < len(keys) else interp.fresh_symbol("key"), limit=limit
-            )
-        case None:
-            interp.crash("None is not iterable")
-        case str():
-            return Stream(len(value), lambda at, exact: value[at])
-        case TensorRef() if opaque_results.is_collection(value):
-            return _unknown(interp, opaque_results.as_object(interp, value), node)
-        case TensorRef():
-            begun = value.cell.storage.version
-            count = 1 if value.cell.in_one_piece or value.cell.length == 1 or _is_of_one(node) else None
-            return Stream(count, lambda at, exact: _row_of(interp, value, at, node, begun, exact=exact))
-        case TorchModule():
-            parts: list[Value] = [
-                key if value.kind in module_lists.DICTIONARIES else slot.value for key, slot in value.children.items()
-            ]
-            return Stream(len(parts), lambda at, exact: parts[at], PARTS)
-        case Class() if value.members:
-            members = list(value.members.values())
-            return Stream(len(members), lambda at, exact: members[at], PARTS)
-        case Instance() if class_lookup.find(value, "__iter__") is not None:
-            made = interp.call(class_lookup.bind(class_lookup.find(value, "__iter__"), value), [], {}, node)
-            if not isinstance(made, Instance):
-                return stream(interp, made, node)
-            following = class_lookup.find(made, "__next__")
-            if following is not None:
-                following = class_lookup.bind(following, made)
-                return Stream(None, lambda at, exact: _next_of(interp, following, node))
-            return _unknown(interp, made, node)
-        case Instance() if class_lookup.base_module(value) is not None:
-            return stream(interp, class_lookup.base_module(value), node)
-    return _unknown(interp, value, node)
-
-
-def _is_of_one(written: ast.expr) -> bool:
-    """Whether what is written is a tensor of one row, or all of one in a single piece: ``x.split(len(x))``."""
-    match written:
-        case ast.Subscript(slice=ast.Slice(None, ast.Constant(1), None) | ast.Constant(None)):
-            return True
-        case ast.Call(ast.Attribute(attr="unsqueeze"), [ast.Constant(0)]):
-            return True
-        case ast.Call(ast.Attribute(whole, "split"), [size]):
-            text = ast.unparse(whole)
-            return ast.unparse(size) in (f"len({text})", f"{text}.shape[0]", f"{text}.size(0)")
-    return False
-
-
-def _next_of(interp: Interpreter, following: Value, node: ast.expr) -> Value:
-    """The next item of an object with ``__next__``."""
-    with errors.by_itself(interp):
-        item = interp.call(following, [], {}, node)
-    if interp.exceptions.raised:  # StopIteration
-        interp.exceptions.raised = False
-        raise Exhausted
-    return item
+    items = kind_of(value).iterate(interp, value, node)
+    return unknown(interp, value, node) if items is None else items
 
 
 def is_part(value: Value) -> bool:
@@ -249,7 +168,7 @@ def first_of(items: Stream, count: int) -> list[Value]:
     return found
 
 
-def _unknown(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
+def unknown(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
     serial = interp.new_instance()
     if isinstance(value, Symbol) and isinstance(value.key, tuple) and value.key[:1] == ("range",):
         start, stop, step = _written_in(value.key)
@@ -309,37 +228,3 @@ def number_at(numbers: range, serial: int, at: int, exact: bool) -> Value:
 def counter_from(interp: Interpreter, low: int) -> Symbol:
     """A loop's counter of which only a lower bound is known."""
     return Symbol(("index", "counter", interp.new_instance(), low), low)
-
-
-def _row_of(interp: Interpreter, tensor: TensorRef, at: Value, node: ast.expr, begun: int, *, exact: bool) -> Value:
-    """A row of a tensor that a loop goes through: one of several views, as ``unbind`` makes them when it has *begun*.
-
-    *begun* is the tensor's version at that time.
-    """
-    row = elements.item(interp, tensor, at if exact else interp.fresh_symbol("i"), node)
-    if isinstance(row, TensorRef):
-        row.cell.extent = max(row.cell.extent, tensor.cell.rows)
-        row.cell.sibling = row.cell.sibling or elements.is_one_tensor(tensor)
-        row.cell.viewed = min(row.cell.viewed, begun)
-    return row
-
-
-def _item_of_sequence(interp: Interpreter, value: Sequence, at: int) -> Value:
-    if at < len(value.items):
-        return interp.read(value.items[at], value)
-    like = _another(value.items[-1].value) if value.items else None
-    return interp.fresh_symbol("item") if like is None else like
-
-
-def _another(value: Value) -> Value:
-    """Another tensor without a graph like *value*, or tuple of such ones; None for all else."""
-    match value:
-        case TensorRef(cell=cell) if cell.node is None and not (
-            cell.leaf or cell.detachment or cell.vague or cell.unsure
-        ):
-            return TensorRef(TensorImpl(scalar=cell.scalar, extent=cell.extent))
-        case Sequence(more=False):
-            parts = [_another(slot.value) for slot in value.items]
-            if parts and None not in parts:
-                return replace(value, items=[Binding(part) for part in parts])
-    return None

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.interpreter import (
     attributes,
-    class_lookup,
     cuts,
     elements,
     extents,
@@ -18,18 +17,17 @@ from autofix.codemods.interpreter import (
     written,
 )
 from autofix.codemods.interpreter.generators import Exhausted
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.library.iterators import is_empty
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.unpacking import copy_of, unpacked
 from autofix.codemods.interpreter.values import (
     Binding,
-    Instance,
     Mapping,
     Name,
     Sequence,
     Symbol,
     TensorRef,
-    TorchModule,
     Value,
     is_constant,
 )
@@ -83,20 +81,7 @@ def _slice(interp: Interpreter, call: Call, *args: Value) -> Value:
 
 @model("builtins.len")
 def _len(interp: Interpreter, call: Call, value: Value, /) -> Value:
-    if isinstance(value, (Sequence, Mapping)):
-        known = len(value.items)
-        if not value.more:
-            return known
-        high = value.limit if isinstance(value, Sequence) else None
-        return Symbol(("len", interp.identity(value), known, interp.new_instance()), low=known, high=high)
-    if isinstance(value, (str, bytes, range)):
-        return len(value)
-    if isinstance(value, Instance) and class_lookup.find(value, "__len__") is not None:
-        return interp.call(class_lookup.bind(class_lookup.find(value, "__len__"), value), [], {}, call.node)
-    module = class_lookup.base_module(value) if isinstance(value, Instance) else value
-    if isinstance(module, TorchModule):
-        return len(module.children)
-    return Symbol(("len", interp.key(value)), low=1 if isinstance(value, TensorRef) else 0)
+    return kind_of(value).length(interp, value, call.node)
 
 
 # Numbers

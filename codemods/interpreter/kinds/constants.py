@@ -1,0 +1,104 @@
+"""Numbers, texts and ranges that are known, and ``None``."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from autofix.codemods.interpreter import gradients, streams
+from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Kind, MethodsKind, kind
+from autofix.codemods.interpreter.library import containers
+from autofix.codemods.interpreter.streams import Stream
+from autofix.codemods.interpreter.values import Value
+
+if TYPE_CHECKING:
+    from autofix.codemods.interpreter.protocol import Interpreter
+
+
+@kind(type(None))
+class NoneKind(Kind[None]):
+    """``None``."""
+
+    def attribute(self, interp: Interpreter, value: None, name: str, node: ast.expr) -> Value:
+        interp.crash(f"None has no attribute {name!r}", "AttributeError")
+        if isinstance(node, ast.Attribute):
+            gradients.needed(interp, node.value)
+        asked = node.value if isinstance(node, ast.Attribute) else None
+        if isinstance(asked, ast.Attribute) and asked.attr == "grad":
+            interp.exceptions.exited = True  # no gradient is left in a result, so that nothing after this is reached
+        return interp.fresh_symbol("attr", name)
+
+    def iterate(self, interp: Interpreter, value: None, node: ast.expr) -> None:
+        interp.crash("None is not iterable")
+
+    def truth(self, interp: Interpreter, value: None, *, likely: bool, optional: bool) -> bool:
+        return False
+
+
+@kind(bool, int, float)
+class NumberKind(Kind[float]):
+    """A number that is known."""
+
+    def attribute(self, interp: Interpreter, value: float, name: str, node: ast.expr) -> Value:
+        if name in ONLY_TENSORS:
+            interp.crash(f"a number has no attribute {name!r}", "AttributeError")
+        return interp.fresh_symbol("attr", name)
+
+    def truth(self, interp: Interpreter, value: float, *, likely: bool, optional: bool) -> bool:
+        return bool(value)
+
+
+@kind(str, bytes)
+class TextKind(MethodsKind[str | bytes]):
+    """A text that is known."""
+
+    def call_method(
+        self,
+        interp: Interpreter,
+        value: str | bytes,
+        name: str,
+        args: list[Value],
+        keywords: dict[str, Value],
+        node: ast.expr,
+    ) -> Value:
+        return containers.call_container_method(interp, value, name, args, keywords, node)
+
+    def item(self, interp: Interpreter, value: str | bytes, index: Value, node: ast.expr) -> Value:
+        return _at(value, index, super().item(interp, value, index, node))
+
+    def iterate(self, interp: Interpreter, value: str | bytes, node: ast.expr) -> Stream | None:
+        return Stream(len(value), lambda at, exact: value[at]) if isinstance(value, str) else None
+
+    def truth(self, interp: Interpreter, value: str | bytes, *, likely: bool, optional: bool) -> bool:
+        return bool(value)
+
+    def length(self, interp: Interpreter, value: str | bytes, node: ast.expr) -> Value:
+        return len(value)
+
+
+@kind(range)
+class RangeKind(Kind[range]):
+    """A range of numbers that are known."""
+
+    def item(self, interp: Interpreter, value: range, index: Value, node: ast.expr) -> Value:
+        return _at(value, index, super().item(interp, value, index, node))
+
+    def iterate(self, interp: Interpreter, value: range, node: ast.expr) -> Stream:
+        serial = interp.new_instance()
+        return Stream(len(value), lambda at, exact: streams.number_at(value, serial, at, exact), streams.RANGE)
+
+    def truth(self, interp: Interpreter, value: range, *, likely: bool, optional: bool) -> bool:
+        return bool(value)
+
+    def length(self, interp: Interpreter, value: range, node: ast.expr) -> Value:
+        return len(value)
+
+
+def _at(value: str | bytes | range, index: Value, otherwise: Value) -> Value:
+    """``value[index]``, or *otherwise* where there is no such item."""
+    if not isinstance(index, (int, slice)):
+        return otherwise
+    try:
+        return value[index]
+    except IndexError:
+        return otherwise

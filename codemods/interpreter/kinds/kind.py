@@ -1,0 +1,145 @@
+"""The behaviour that a kind of values may have, and the registry of the kinds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from autofix.codemods.autograd.graph import Leaf
+from autofix.codemods.interpreter.values import Binding, Method, Symbol, Value
+
+if TYPE_CHECKING:
+    from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.streams import Stream
+
+V = TypeVar("V")
+K = TypeVar("K", bound="type[Kind[Any]]")
+
+
+class Kind(Generic[V]):
+    """Behaviour of the values of one kind; each method here is that of a value of which nothing is known."""
+
+    def call(
+        self, interp: Interpreter, value: V, args: list[Value], keywords: dict[str, Value], node: ast.expr
+    ) -> Value:
+        """``value(*args, **keywords)``."""
+        return interp.opaque("call", [*args, *keywords.values()], node)
+
+    def call_method(
+        self, interp: Interpreter, value: V, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+    ) -> Value:
+        """``value.name(*args, **keywords)``, where the name is that of a method of the kind's own."""
+        return interp.opaque(name, [value, *args, *keywords.values()], node)
+
+    def attribute(self, interp: Interpreter, value: V, name: str, node: ast.expr) -> Value:
+        """``value.name``."""
+        return interp.fresh_symbol("attr", name)
+
+    def set_attribute(
+        self,
+        interp: Interpreter,
+        value: V,
+        name: str,
+        slot: Binding,
+        target: ast.expr,
+        expression: ast.expr | None,
+        *,
+        checked: bool,
+    ) -> None:
+        """``value.name = ...``, past the properties and descriptors of its class: the new value is in *slot*.
+
+        Unless that is *checked*, a layer takes any tensor in the place of a parameter.
+        """
+
+    def item(self, interp: Interpreter, value: V, index: Value, node: ast.expr) -> Value:
+        """``value[index]``."""
+        return interp.fresh_symbol("item")
+
+    def set_item(
+        self,
+        interp: Interpreter,
+        value: V,
+        index: Value,
+        given: Value,
+        target: ast.Subscript,
+        expression: ast.expr | None,
+    ) -> None:
+        """``value[index] = given``."""
+
+    def delete_item(self, interp: Interpreter, value: V, index: Value) -> None:
+        """``del value[index]``."""
+
+    def iterate(self, interp: Interpreter, value: V, node: ast.expr) -> Stream | None:
+        """The items of *value* for a loop; None where nothing is known of them."""
+        return None
+
+    def truth(self, interp: Interpreter, value: V, *, likely: bool, optional: bool) -> bool:
+        """``bool(value)`` on this path."""
+        return True
+
+    def length(self, interp: Interpreter, value: V, node: ast.expr) -> Value:
+        """``len(value)``."""
+        return Symbol(("len", interp.key(value)), low=0)
+
+    def leaves(self, interp: Interpreter, value: V, seen: set[int]) -> Iterator[Leaf]:
+        """The parameters, and other tensors that require grad, that *value* holds; *seen* are containers by id."""
+        return iter(())
+
+    def deep_copy(self, interp: Interpreter, value: V, copied: Copied, node: ast.expr) -> Value:
+        """``copy.deepcopy(value)``."""
+        return value
+
+
+ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
+"""Methods that only tensors have."""
+
+
+class MethodsKind(Kind[V]):
+    """Behaviour of a value that is no tensor, and of which every other attribute is a method."""
+
+    def attribute(self, interp: Interpreter, value: V, name: str, node: ast.expr) -> Value:
+        if name in ONLY_TENSORS:
+            interp.crash(f"a container has no attribute {name!r}", "AttributeError")
+        return Method(value, name, node)
+
+
+class Copied:
+    """The copies that one ``deepcopy`` has made, by the identity of the originals."""
+
+    def __init__(self, interp: Interpreter, node: ast.expr) -> None:
+        self.known: dict[int, Value] = {}
+        self._interp = interp
+        self._node = node
+
+    def of(self, value: Value) -> Value:
+        """The copy of *value*."""
+        if id(value) in self.known:
+            return self.known[id(value)]
+        return kind_of(value).deep_copy(self._interp, value, self, self._node)
+
+
+_KINDS: dict[type, Kind[Value]] = {}
+_UNKNOWN: Kind[Value] = Kind()
+
+
+def kind(*classes: type) -> Callable[[K], K]:
+    """Register a class as the behaviour of the values of these *classes*."""
+
+    def register(cls: K) -> K:
+        _KINDS.update(dict.fromkeys(classes, cls()))
+        return cls
+
+    return register
+
+
+def kind_of(value: Value) -> Kind[Value]:
+    """The behaviour of *value*."""
+    return _KINDS.get(type(value)) or _inherited(type(value))
+
+
+def _inherited(cls: type) -> Kind[Value]:
+    """The behaviour of a class that has none of its own: that of the nearest base with one."""
+    found = next((_KINDS[base] for base in cls.__mro__ if base in _KINDS), _UNKNOWN)
+    _KINDS[cls] = found
+    return found
