@@ -18,7 +18,7 @@ from autofix.codemods.interpreter import (
     opaque_results,
     optimizers,
 )
-from autofix.codemods.interpreter.kinds.kind import kind_of
+from autofix.codemods.interpreter.kinds.kind import Assignment, kind_of
 from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -323,7 +323,7 @@ def set_plainly(
     slot = interp.slot(value, interp.source.text_of(target), expression, owner)
     if interp.policy.path.entry:
         holding.given_away(interp, value)  # the caller may look at an object
-    kind_of(receiver).set_attribute(interp, receiver, name, slot, target, expression, checked=checked)
+    kind_of(receiver).set_attribute(interp, receiver, name, slot, Assignment(target, expression, checked))
 
 
 def put_parameter(

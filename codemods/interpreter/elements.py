@@ -15,7 +15,7 @@ from autofix.codemods.interpreter import (
     mapping_keys,
     numbered,
 )
-from autofix.codemods.interpreter.kinds.kind import kind_of
+from autofix.codemods.interpreter.kinds.kind import Assignment, kind_of
 from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
@@ -199,11 +199,11 @@ def put_at(interp: Interpreter, receiver: Sequence | Mapping, index: Value) -> A
 
 
 def set_item(
-    interp: Interpreter, receiver: Value, index: Value, value: Value, target: ast.Subscript, expression: ast.expr | None
+    interp: Interpreter, receiver: Value, index: Value, value: Value, target: ast.expr, expression: ast.expr | None
 ) -> None:
     """``receiver[index] = value``."""
     receiver = attributes.plain(interp, receiver)
-    kind_of(receiver).set_item(interp, receiver, index, value, target, expression)
+    kind_of(receiver).set_item(interp, receiver, index, value, Assignment(target, expression))
 
 
 def put_all_into_opaque(
@@ -233,10 +233,10 @@ def counter_in(index: Value) -> str:
 
 
 def added_inside(
-    interp: Interpreter, receiver: Sequence | Mapping, former: Binding | None, slot: Binding, target: ast.Subscript
+    interp: Interpreter, receiver: Sequence | Mapping, former: Binding | None, slot: Binding, target: ast.expr
 ) -> None:
     """``log[epoch]["loss"] = loss``: something was put into one of a container's containers, which a loop counts."""
-    outer = target.value
+    outer = target.value if isinstance(target, ast.Subscript) else None
     if isinstance(outer, ast.Subscript) and isinstance(outer.value, (ast.Name, ast.Attribute)):
         index = interp.eval(outer.slice) if isinstance(outer.slice, ast.Name) else None
         around = interp.eval(outer.value) if counter_in(index) else None

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import gradients, streams
-from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Kind, MethodsKind, kind
+from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Kind, MethodsKind, V, kind
 from autofix.codemods.interpreter.library import containers
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.state.symbols import Symbols
+
+
+class _Constant(Kind[V]):
+    """A value that is known."""
+
+    def key(self, symbols: Symbols, value: V) -> Hashable:
+        return (type(value).__name__, value)
+
+    def truth(self, interp: Interpreter, value: V, *, likely: bool, optional: bool) -> bool:
+        return bool(value)
 
 
 @kind(type(None))
-class NoneKind(Kind[None]):
+class NoneKind(_Constant[None]):
     """``None``."""
 
     def attribute(self, interp: Interpreter, value: None, name: str, node: ast.expr) -> Value:
@@ -31,25 +43,19 @@ class NoneKind(Kind[None]):
     def iterate(self, interp: Interpreter, value: None, node: ast.expr) -> None:
         interp.crash("None is not iterable")
 
-    def truth(self, interp: Interpreter, value: None, *, likely: bool, optional: bool) -> bool:
-        return False
 
-
-@kind(bool, int, float)
-class NumberKind(Kind[float]):
+@kind(bool, int, float, complex)
+class NumberKind(_Constant[complex]):
     """A number that is known."""
 
-    def attribute(self, interp: Interpreter, value: float, name: str, node: ast.expr) -> Value:
+    def attribute(self, interp: Interpreter, value: complex, name: str, node: ast.expr) -> Value:
         if name in ONLY_TENSORS:
             interp.crash(f"a number has no attribute {name!r}", "AttributeError")
         return interp.fresh_symbol("attr", name)
 
-    def truth(self, interp: Interpreter, value: float, *, likely: bool, optional: bool) -> bool:
-        return bool(value)
-
 
 @kind(str, bytes)
-class TextKind(MethodsKind[str | bytes]):
+class TextKind(_Constant[str | bytes], MethodsKind[str | bytes]):
     """A text that is known."""
 
     def call_method(
@@ -69,15 +75,12 @@ class TextKind(MethodsKind[str | bytes]):
     def iterate(self, interp: Interpreter, value: str | bytes, node: ast.expr) -> Stream | None:
         return Stream(len(value), lambda at, exact: value[at]) if isinstance(value, str) else None
 
-    def truth(self, interp: Interpreter, value: str | bytes, *, likely: bool, optional: bool) -> bool:
-        return bool(value)
-
     def length(self, interp: Interpreter, value: str | bytes, node: ast.expr) -> Value:
         return len(value)
 
 
 @kind(range)
-class RangeKind(Kind[range]):
+class RangeKind(_Constant[range]):
     """A range of numbers that are known."""
 
     def item(self, interp: Interpreter, value: range, index: Value, node: ast.expr) -> Value:
@@ -86,9 +89,6 @@ class RangeKind(Kind[range]):
     def iterate(self, interp: Interpreter, value: range, node: ast.expr) -> Stream:
         serial = interp.new_instance()
         return Stream(len(value), lambda at, exact: streams.number_at(value, serial, at, exact), streams.RANGE)
-
-    def truth(self, interp: Interpreter, value: range, *, likely: bool, optional: bool) -> bool:
-        return bool(value)
 
     def length(self, interp: Interpreter, value: range, node: ast.expr) -> Value:
         return len(value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
 from autofix.codemods.interpreter import attributes, calls, managers, own_functions
-from autofix.codemods.interpreter.kinds.kind import Kind, MethodsKind, V, kind, kind_of
+from autofix.codemods.interpreter.kinds.kind import Assignment, Kind, MethodsKind, V, kind, kind_of
 from autofix.codemods.interpreter.values import (
     Applied,
     Binding,
@@ -44,17 +44,7 @@ class _WithAttributes(Kind[V]):
             return Method(interp.symbol(("attr", value.receiver.key, value.name)), name, node)
         return interp.fresh_symbol("attr", name)
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: V,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
+    def set_attribute(self, interp: Interpreter, value: V, name: str, slot: Binding, by: Assignment) -> None:
         interp.attributes_of_opaque[attributes.owner_of(interp, value), name] = slot
 
     def call_method(
@@ -102,17 +92,7 @@ class MethodKind(_WithAttributes[Method]):
     ) -> Value:
         return kind_of(value.receiver).call_method(interp, value.receiver, value.name, args, keywords, node)
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: Method,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
+    def set_attribute(self, interp: Interpreter, value: Method, name: str, slot: Binding, by: Assignment) -> None:
         """Set on none: what it is an attribute of is not known, or has no such attributes."""
 
     def item(self, interp: Interpreter, value: Method, index: Value, node: ast.expr) -> Value:

@@ -25,7 +25,7 @@ from autofix.codemods.interpreter import (
     written,
 )
 from autofix.codemods.interpreter.generators import Exhausted
-from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Copied, Kind, kind, kind_of
+from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Assignment, Copied, Kind, kind, kind_of
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.state.environment import Frame
 from autofix.codemods.interpreter.streams import Stream
@@ -152,17 +152,7 @@ class InstanceKind(Kind[Instance]):
         _note_tensors_own(interp, value, name)
         return Method(class_lookup.exits_of(value) or value, name, node)
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: Instance,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
+    def set_attribute(self, interp: Interpreter, value: Instance, name: str, slot: Binding, by: Assignment) -> None:
         value.whole, value.kept = False, ()
         if name == "__dict__" and (table := _table_of(slot.value)) is not None:
             value.names = table.items  # type: ignore[assignment]  # the very names, shared with whoever has them
@@ -171,9 +161,9 @@ class InstanceKind(Kind[Instance]):
         if former is not None and former.value is not slot.value:
             holding.given_up(interp, former.value)
             if interp.statement in interp.tape.asked and class_lookup.is_module(value):
-                gradients.note_refused(interp, former.value, slot.value, expression, target)
+                gradients.note_refused(interp, former.value, slot.value, by.expression, by.target)
         value.names[name] = slot
-        attributes.put_in_place(interp, class_lookup.base_module(value), name, slot.value, target)
+        attributes.put_in_place(interp, class_lookup.base_module(value), name, slot.value, by.target)
 
     def item(self, interp: Interpreter, value: Instance, index: Value, node: ast.expr) -> Value:
         found = class_lookup.find(value, "__getitem__")
@@ -182,21 +172,13 @@ class InstanceKind(Kind[Instance]):
         held = class_lookup.base_module(value) or value.items
         return interp.fresh_symbol("item") if held is None else interp.item(held, index, node)
 
-    def set_item(
-        self,
-        interp: Interpreter,
-        value: Instance,
-        index: Value,
-        given: Value,
-        target: ast.Subscript,
-        expression: ast.expr | None,
-    ) -> None:
+    def set_item(self, interp: Interpreter, value: Instance, index: Value, given: Value, by: Assignment) -> None:
         found = class_lookup.find(value, "__setitem__")
         held = class_lookup.base_module(value) if value.items is None else value.items
         if found is not None:
-            interp.call(class_lookup.bind(found, value), [index, given], {}, target)
+            interp.call(class_lookup.bind(found, value), [index, given], {}, by.target)
         elif held is not None:
-            elements.set_item(interp, held, index, given, target, expression)
+            elements.set_item(interp, held, index, given, by.target, by.expression)
 
     def delete_item(self, interp: Interpreter, value: Instance, index: Value) -> None:
         held = class_lookup.base_module(value)
@@ -299,17 +281,7 @@ class ClassKind(Kind[Class]):
             return of_kind
         return interp.fresh_symbol("attr", name)
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: Class,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
+    def set_attribute(self, interp: Interpreter, value: Class, name: str, slot: Binding, by: Assignment) -> None:
         value.names[name] = slot
 
     def item(self, interp: Interpreter, value: Class, index: Value, node: ast.expr) -> Value:

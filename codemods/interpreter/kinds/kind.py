@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from autofix.codemods.autograd.graph import Leaf
 from autofix.codemods.interpreter.values import Binding, Method, Symbol, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.state.symbols import Symbols
     from autofix.codemods.interpreter.streams import Stream
 
 V = TypeVar("V")
 K = TypeVar("K", bound="type[Kind[Any]]")
+
+
+class Assignment(NamedTuple):
+    """The place of an assignment to an attribute or an item."""
+
+    target: ast.expr
+    expression: ast.expr | None
+    """What is written for the new value, where it stands there."""
+    checked: bool = True
+    """Whether a layer takes no other tensor than a parameter in the place of one."""
 
 
 class Kind(Generic[V]):
@@ -36,35 +47,14 @@ class Kind(Generic[V]):
         """``value.name``."""
         return interp.fresh_symbol("attr", name)
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: V,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
-        """``value.name = ...``, past the properties and descriptors of its class: the new value is in *slot*.
-
-        Unless that is *checked*, a layer takes any tensor in the place of a parameter.
-        """
+    def set_attribute(self, interp: Interpreter, value: V, name: str, slot: Binding, by: Assignment) -> None:
+        """``value.name = ...``, past the properties and descriptors of its class: the new value is in *slot*."""
 
     def item(self, interp: Interpreter, value: V, index: Value, node: ast.expr) -> Value:
         """``value[index]``."""
         return interp.fresh_symbol("item")
 
-    def set_item(
-        self,
-        interp: Interpreter,
-        value: V,
-        index: Value,
-        given: Value,
-        target: ast.Subscript,
-        expression: ast.expr | None,
-    ) -> None:
+    def set_item(self, interp: Interpreter, value: V, index: Value, given: Value, by: Assignment) -> None:
         """``value[index] = given``."""
 
     def delete_item(self, interp: Interpreter, value: V, index: Value) -> None:
@@ -81,6 +71,10 @@ class Kind(Generic[V]):
     def length(self, interp: Interpreter, value: V, node: ast.expr) -> Value:
         """``len(value)``."""
         return Symbol(("len", interp.key(value)), low=0)
+
+    def key(self, symbols: Symbols, value: V) -> Hashable:
+        """Key that identifies *value* in the keys of values computed from it."""
+        return ("object", symbols.identity(value))
 
     def leaves(self, interp: Interpreter, value: V, seen: set[int]) -> Iterator[Leaf]:
         """The parameters, and other tensors that require grad, that *value* holds; *seen* are containers by id."""

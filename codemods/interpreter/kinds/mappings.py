@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
 from autofix.codemods.interpreter import elements, errors, holding, mapping_keys, module_tree, numbered, overridden
-from autofix.codemods.interpreter.kinds.kind import Copied, MethodsKind, kind
+from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, MethodsKind, kind
 from autofix.codemods.interpreter.library import containers
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.state.symbols import Symbols
 
 
 _OF_DICTIONARIES = frozenset(dir(dict))
@@ -41,17 +42,7 @@ class MappingKind(MethodsKind[Mapping]):
             return interp.read(value.items[name], value)
         return super().attribute(interp, value, name, node)
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: Mapping,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
+    def set_attribute(self, interp: Interpreter, value: Mapping, name: str, slot: Binding, by: Assignment) -> None:
         value.items[name] = slot
 
     def item(self, interp: Interpreter, value: Mapping, index: Value, node: ast.expr) -> Value:
@@ -95,26 +86,18 @@ class MappingKind(MethodsKind[Mapping]):
             interp.crash(f"KeyError: {key!r}", "KeyError")
         return interp.symbol(("item", interp.identity(value), key))
 
-    def set_item(
-        self,
-        interp: Interpreter,
-        value: Mapping,
-        index: Value,
-        given: Value,
-        target: ast.Subscript,
-        expression: ast.expr | None,
-    ) -> None:
-        name = interp.source.text_of(target)
+    def set_item(self, interp: Interpreter, value: Mapping, index: Value, given: Value, by: Assignment) -> None:
+        name = interp.source.text_of(by.target)
         key = numbered.known_key(value, mapping_keys.mapping_key(interp, index))
-        slot = interp.slot(given, name, expression, value)
+        slot = interp.slot(given, name, by.expression, value)
         place = elements.put_at(interp, value, index)
         key = key if place is None else place
         counter = elements.counter_in(index)
         if key not in value.items and (isinstance(index, int) or counter):
-            holding.added(interp, value, slot, name, expression, again=counter != "count")
+            holding.added(interp, value, slot, name, by.expression, again=counter != "count")
             # Beside what an earlier iteration added, it stands for all that are to come.
             value.more = value.more or (isinstance(index, Symbol) and bool(value.items))
-        elements.added_inside(interp, value, value.items.get(key), slot, target)
+        elements.added_inside(interp, value, value.items.get(key), slot, by.target)
         overridden.by_value(interp, value.items, value, key, given)
         value.items[key] = slot
 
@@ -143,6 +126,9 @@ class MappingKind(MethodsKind[Mapping]):
         made = copied.known[id(value)] = replace(value, items={}, kept=())
         made.items = {key: Binding(copied.of(interp.read(slot, value))) for key, slot in value.items.items()}
         return made
+
+    def key(self, symbols: Symbols, value: Mapping) -> Hashable:
+        return ("container", symbols.identity(value), len(value.items))
 
 
 def _only_flag(value: Mapping) -> bool | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf, Storage
 from autofix.codemods.interpreter import attributes, calls, gradients, module_lists, numbered, parametrized, streams
-from autofix.codemods.interpreter.kinds.kind import Copied, Kind, kind
+from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, Kind, kind
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import Binding, Instance, Method, TensorImpl, TensorRef, TorchModule, Value
@@ -59,29 +59,19 @@ class ModuleKind(Kind[TorchModule]):
             return attributes.unwrapped(value, name)
         return Method(value, name, node)
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: TorchModule,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
-        if checked and value.leaf is not None and attributes.is_parameter(name) and _is_no_parameter(slot.value):
+    def set_attribute(self, interp: Interpreter, value: TorchModule, name: str, slot: Binding, by: Assignment) -> None:
+        if by.checked and value.leaf is not None and attributes.is_parameter(name) and _is_no_parameter(slot.value):
             interp.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")
             if interp.statement in interp.tape.asked and name in value.children:
-                gradients.note_refused(interp, value.children[name].value, slot.value, expression, target)
+                gradients.note_refused(interp, value.children[name].value, slot.value, by.expression, by.target)
         if name == "inplace":
             value.options[name] = slot.value
-            value.site = interp.site(target)
+            value.site = interp.site(by.target)
         elif value.kind in attributes.CONTAINERS and not isinstance(slot.value, (Instance, TorchModule)):
             interp.attributes_of_opaque[attributes.owner_of(interp, value), name] = slot  # not one of its modules
         else:
             value.children[name] = slot
-            attributes.put_in_place(interp, value, name, slot.value, target)
+            attributes.put_in_place(interp, value, name, slot.value, by.target)
 
     def item(self, interp: Interpreter, value: TorchModule, index: Value, node: ast.expr) -> Value:
         slots = list(value.children.values())
@@ -97,17 +87,9 @@ class ModuleKind(Kind[TorchModule]):
             return module_there
         return slots[0].value if slots else interp.fresh_symbol("module")
 
-    def set_item(
-        self,
-        interp: Interpreter,
-        value: TorchModule,
-        index: Value,
-        given: Value,
-        target: ast.Subscript,
-        expression: ast.expr | None,
-    ) -> None:
+    def set_item(self, interp: Interpreter, value: TorchModule, index: Value, given: Value, by: Assignment) -> None:
         if isinstance(index, (int, str)):
-            module_lists.put(interp, value, index, given, target)
+            module_lists.put(interp, value, index, given, by.target)
 
     def delete_item(self, interp: Interpreter, value: TorchModule, index: Value) -> None:
         """``del self.layers[-1]``, where the layers are a list or a dictionary of modules."""

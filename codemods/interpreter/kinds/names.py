@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import attributes, class_lookup, library_calls, super_calls, unpacking, written
-from autofix.codemods.interpreter.kinds.kind import Kind, MethodsKind, kind
+from autofix.codemods.interpreter.kinds.kind import Assignment, Kind, MethodsKind, kind
 from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
@@ -23,6 +24,7 @@ from autofix.codemods.interpreter.values import (
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.state.symbols import Symbols
 
 
 @kind(Name)
@@ -44,17 +46,7 @@ class NameKind(Kind[Name]):
             return attributes.TORCH
         return interp.symbol(attributes.COMMAND_LINE) if path == "sys.argv" else Name(path)
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: Name,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
+    def set_attribute(self, interp: Interpreter, value: Name, name: str, slot: Binding, by: Assignment) -> None:
         if value.path == "torch.Tensor":
             interp.tensor_methods[name] = slot
 
@@ -69,6 +61,9 @@ class NameKind(Kind[Name]):
             return True
         return interp.policy.decide(interp.optional_imports[value.path], likely, optional=optional)
 
+    def key(self, symbols: Symbols, value: Name) -> Hashable:
+        return ("name", value.path)
+
 
 @kind(Module)
 class ProgramModuleKind(Kind[Module]):
@@ -80,17 +75,7 @@ class ProgramModuleKind(Kind[Module]):
         slot = value.scope.names.get(name)
         return interp.read(slot) if slot is not None else interp.symbol(("module", value.source.path, name))
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: Module,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
+    def set_attribute(self, interp: Interpreter, value: Module, name: str, slot: Binding, by: Assignment) -> None:
         value.scope.names[name] = slot
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
 from autofix.codemods.interpreter import attributes, distributions, elements, errors, holding, numbered, streams
-from autofix.codemods.interpreter.kinds.kind import Copied, MethodsKind, kind
+from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, MethodsKind, kind
 from autofix.codemods.interpreter.library import containers
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import (
@@ -27,6 +27,7 @@ from autofix.codemods.interpreter.values import (
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.state.symbols import Symbols
 
 
 @kind(Sequence)
@@ -83,29 +84,21 @@ class SequenceKind(MethodsKind[Sequence]):
             return Sequence(value.kind, [Binding(one)], more=True)  # `episode[start : start + 8]`
         return one
 
-    def set_item(
-        self,
-        interp: Interpreter,
-        value: Sequence,
-        index: Value,
-        given: Value,
-        target: ast.Subscript,
-        expression: ast.expr | None,
-    ) -> None:
+    def set_item(self, interp: Interpreter, value: Sequence, index: Value, given: Value, by: Assignment) -> None:
         if value.kind == "tuple":
             interp.crash("a tuple takes no other items")
-        name = interp.source.text_of(target)
-        slot = interp.slot(given, name, expression, value)
+        name = interp.source.text_of(by.target)
+        slot = interp.slot(given, name, by.expression, value)
         counter = elements.counter_in(index)
         index = numbered.place_for(value, index, given)
         known = isinstance(index, int) and -len(value.items) <= index < len(value.items)
-        elements.added_inside(interp, value, value.items[index] if known else None, slot, target)
+        elements.added_inside(interp, value, value.items[index] if known else None, slot, by.target)
         if counter:
-            holding.added(interp, value, slot, name, expression, again=counter != "count")
+            holding.added(interp, value, slot, name, by.expression, again=counter != "count")
         if known:
             value.items[index] = slot
         elif isinstance(index, slice):
-            _set_slice(interp, value, index, given, target)
+            _set_slice(interp, value, index, given, by.target)
         elif (at := elements.put_at(interp, value, index)) is not None:
             value.items[at] = slot
         else:
@@ -151,6 +144,13 @@ class SequenceKind(MethodsKind[Sequence]):
         made = copied.known[id(value)] = replace(value, items=[], kept=())
         made.items = [Binding(copied.of(interp.read(slot, value))) for slot in value.items]
         return made
+
+    def key(self, symbols: Symbols, value: Sequence) -> Hashable:
+        if value.kind == "tuple" and not value.more:
+            items = tuple(slot.value for slot in value.items)
+            if all(type(one) in (str, int, float, bool) for one in items):
+                return ("constants", items)
+        return ("container", symbols.identity(value), len(value.items))
 
 
 @kind(Distribution)
@@ -252,7 +252,7 @@ def _guessed(found: Value, among: Sequence) -> Value:
     return found
 
 
-def _set_slice(interp: Interpreter, value: Sequence, index: slice, given: Value, target: ast.Subscript) -> None:
+def _set_slice(interp: Interpreter, value: Sequence, index: slice, given: Value, target: ast.expr) -> None:
     """``value[index] = given``, where the index is a slice."""
     holding.emptied(interp, value)
     if not isinstance(given, (Sequence, Symbol)):

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
 from autofix.codemods.interpreter import attributes, constants, cuts, datasets, unknown_calls
-from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Copied, Kind, kind
+from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Assignment, Copied, Kind, kind
 from autofix.codemods.interpreter.values import Attributes, Binding, Mapping, Method, Symbol, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.state.symbols import Symbols
 
 
 _PARTS = frozenset(("real", "imag", "T", "flat"))
@@ -63,17 +64,7 @@ class SymbolKind(Kind[Symbol]):
             slot = interp.attributes_of_opaque[value.key, name] = Binding(made)
         return interp.read(slot) if slot is not None else Method(value, name, node)
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: Symbol,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
+    def set_attribute(self, interp: Interpreter, value: Symbol, name: str, slot: Binding, by: Assignment) -> None:
         interp.attributes_of_opaque[value.key, name] = slot
 
     def item(self, interp: Interpreter, value: Symbol, index: Value, node: ast.expr) -> Value:
@@ -92,20 +83,12 @@ class SymbolKind(Kind[Symbol]):
             interp.computed.add(picked_out.key)
         return picked_out
 
-    def set_item(
-        self,
-        interp: Interpreter,
-        value: Symbol,
-        index: Value,
-        given: Value,
-        target: ast.Subscript,
-        expression: ast.expr | None,
-    ) -> None:
+    def set_item(self, interp: Interpreter, value: Symbol, index: Value, given: Value, by: Assignment) -> None:
         module = interp.parameter_tables.get(value.key)
         if module is not None:
-            attributes.put_parameter(interp, module, index, given, target, expression)
+            attributes.put_parameter(interp, module, index, given, by.target, by.expression)
             return
-        slot = interp.slot(given, interp.source.text_of(target), expression)
+        slot = interp.slot(given, interp.source.text_of(by.target), by.expression)
         interp.attributes_of_opaque[value.key, f"[{interp.key(index)!r}]"] = slot
 
     def truth(self, interp: Interpreter, value: Symbol, *, likely: bool, optional: bool) -> bool:
@@ -125,6 +108,11 @@ class SymbolKind(Kind[Symbol]):
             if owner == value.key:
                 interp.attributes_of_opaque[made.key, name] = Binding(copied.of(slot.value))
         return made
+
+    def key(self, symbols: Symbols, value: Symbol) -> Hashable:
+        if value.short is None:
+            value.short = symbols.shortened(value.key)
+        return value.short
 
 
 def _is_of_the_library(key: Hashable) -> bool:

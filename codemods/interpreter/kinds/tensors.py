@@ -24,7 +24,7 @@ from autofix.codemods.interpreter import (
     tensor_calls,
     unknown_calls,
 )
-from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Copied, Kind, kind
+from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Assignment, Copied, Kind, kind
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import (
     NOTHING,
@@ -40,6 +40,7 @@ from autofix.codemods.interpreter.values import (
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
+    from autofix.codemods.interpreter.state.symbols import Symbols
 
 
 _NOT_TENSORS = frozenset(
@@ -124,20 +125,10 @@ class TensorKind(Kind[TensorRef]):
         slot = next(filter(None, (interp.attributes_of_opaque.get((owner, name)) for owner in owners)), None)
         return interp.read(slot) if slot is not None else Method(value, name, node)
 
-    def set_attribute(
-        self,
-        interp: Interpreter,
-        value: TensorRef,
-        name: str,
-        slot: Binding,
-        target: ast.expr,
-        expression: ast.expr | None,
-        *,
-        checked: bool,
-    ) -> None:
+    def set_attribute(self, interp: Interpreter, value: TensorRef, name: str, slot: Binding, by: Assignment) -> None:
         cell = value.cell
         if name == "requires_grad":
-            attributes.require_grad(interp, value, slot.value, target)
+            attributes.require_grad(interp, value, slot.value, by.target)
         elif name == "grad":
             if cell.leaf is not None:
                 cell.leaf.given = slot.value is not None
@@ -171,23 +162,15 @@ class TensorKind(Kind[TensorRef]):
             picked.cell.viewed = value.cell.viewed
         return picked
 
-    def set_item(
-        self,
-        interp: Interpreter,
-        value: TensorRef,
-        index: Value,
-        given: Value,
-        target: ast.Subscript,
-        expression: ast.expr | None,
-    ) -> None:
+    def set_item(self, interp: Interpreter, value: TensorRef, index: Value, given: Value, by: Assignment) -> None:
         if _may_be_list(value.cell) and isinstance(index, (int, Symbol)):
             return  # another tensor takes a place in a list
         _note_part(interp, value.cell, index)
         if isinstance(index, str):  # of the record that a call returned
-            slot = interp.slot(given, interp.source.text_of(target), expression)
+            slot = interp.slot(given, interp.source.text_of(by.target), by.expression)
             interp.attributes_of_opaque[_item_of_record(interp, value, index)] = slot
             return
-        overwriting.write_into(interp, value, [given], target, expression=expression)
+        overwriting.write_into(interp, value, [given], by.target, expression=by.expression)
 
     def iterate(self, interp: Interpreter, value: TensorRef, node: ast.expr) -> Stream:
         if opaque_results.is_collection(value):
@@ -214,6 +197,9 @@ class TensorKind(Kind[TensorRef]):
         if made.cell.leaf is not None:
             made.cell.leaf.frozen, made.cell.leaf.plain = value.cell.leaf.frozen, value.cell.leaf.plain
         return made
+
+    def key(self, symbols: Symbols, value: TensorRef) -> Hashable:
+        return ("tensor", symbols.identity(value.cell.itself), value.cell.storage.version)
 
 
 def _is_old_item(interp: Interpreter, node: ast.expr) -> bool:

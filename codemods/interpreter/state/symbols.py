@@ -6,17 +6,14 @@ import ast
 from collections.abc import Collection, Hashable
 from typing import TYPE_CHECKING
 
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.policy import BranchPolicy, is_short, varies
 from autofix.codemods.interpreter.state.environment import Environment
 from autofix.codemods.interpreter.state.numbers import Numbers
 from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
-    Mapping,
-    Name,
-    Sequence,
     Symbol,
-    TensorRef,
     TorchModule,
     Value,
 )
@@ -68,9 +65,9 @@ class Symbols(Environment):
         self.bounds: dict[Hashable, tuple[float, float]] = {}
         """Keys of counters, and between what they are by the conditions that held of them."""
         self.attributes_of_opaque: dict[tuple[Hashable, str], Binding] = {}
+        """Attributes set on values that have no names of their own."""
         self.readings: dict[Hashable, list[Node]] = {}
         """The nodes of the readings of one item of a result that was not read, by the result and the item."""
-        """Attributes set on values that have no names of their own."""
         self.without_known_parameters: dict[int, Value] = {}
         """Modules of which no parameter is known, by the list that was given of their parameters."""
         self.parameter_tables: dict[Hashable, TorchModule | Instance] = {}
@@ -129,23 +126,11 @@ class Symbols(Environment):
 
     def key(self, value: Value) -> Hashable:
         """Key that identifies a value in the keys of values computed from it."""
-        if isinstance(value, Symbol):
-            if value.short is None:
-                value.short = value.key if is_short(value.key) else self._number(value.key)
-            return value.short
-        if isinstance(value, TensorRef):
-            return ("tensor", self.identity(value.cell.itself), value.cell.storage.version)
-        if isinstance(value, Name):
-            return ("name", value.path)
-        if isinstance(value, (Sequence, Mapping)):
-            if isinstance(value, Sequence) and value.kind == "tuple" and not value.more:
-                items = tuple(slot.value for slot in value.items)
-                if all(type(one) in (str, int, float, bool) for one in items):
-                    return ("constants", items)
-            return ("container", self.identity(value), len(value.items))
-        if value is None or isinstance(value, (str, bytes, int, float, complex, range)):
-            return (type(value).__name__, value)
-        return ("object", self.identity(value))
+        return kind_of(value).key(self, value)
+
+    def shortened(self, key: Hashable) -> Hashable:
+        """*key*, or a number in its place where it is long."""
+        return key if is_short(key) else self._number(key)
 
     def _number(self, key: Hashable) -> Hashable:
         """A number for a long key: one that is built of itself twice, again and again, would double each time."""
