@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.interpreter import class_lookup, constants, counters, cuts, finite, last_iteration, mapping_keys
+from autofix.codemods.interpreter import class_lookup, constants, counters, cuts, finite, last_iteration
 from autofix.codemods.interpreter.counters import COMPARE
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.values import (
     Instance,
@@ -50,7 +51,7 @@ def compare(interp: Interpreter, node: ast.Compare) -> Value:
         right = interp.eval(comparator)
         if isinstance(node.left, ast.Name) and isinstance(op, _ORDERS) and type(left) is type(right) is int:
             interp.unrolling.thresholds.append((node.left.id, right))
-        result = _compare_two(interp, op, left, right, node)
+        result = compare_two(interp, op, left, right, node)
         if result is False:
             return False
         left = right
@@ -75,7 +76,7 @@ def _asks_for_names(interp: Interpreter, node: ast.Compare) -> bool:
     return False
 
 
-def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
+def compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
     if isinstance(op, (ast.In, ast.NotIn)):
         return _membership(interp, op, left, right)
     left, right = interp.settled(left), interp.settled(right)
@@ -87,7 +88,7 @@ def _compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, 
         except TypeError:
             return interp.fresh_symbol("compare")
     if isinstance(left, Name) and isinstance(right, Name) and isinstance(op, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
-        alike = _same_class(interp, left, right, node)
+        alike = same_class(interp, left, right, node)
         if alike is not None:
             return alike == isinstance(op, (ast.Is, ast.Eq))
     if isinstance(left, Symbol) and isinstance(right, bool) and varies(left.key) and isinstance(op, _EQUALS):
@@ -203,7 +204,7 @@ def _same_items(interp: Interpreter, left: Sequence, right: Sequence) -> bool | 
     return equal
 
 
-def _same_class(interp: Interpreter, left: Name, right: Name, node: ast.expr) -> bool | None:
+def same_class(interp: Interpreter, left: Name, right: Name, node: ast.expr) -> bool | None:
     """Whether two classes are one.  ``Variable``, which no tensor's class is any more, counts as that of tensors."""
     names = {left.path, right.path}
     if names & _VARIABLES and "torch.Tensor" in names:
@@ -234,44 +235,7 @@ def _identity(left: Value, right: Value) -> bool | None:
 
 def _contains(interp: Interpreter, item: Value, container: Value) -> Value:
     container = class_lookup.opened(container)
-    if isinstance(container, Instance) and class_lookup.find(container, "__contains__") is not None:
-        bound = class_lookup.bind(class_lookup.find(container, "__contains__"), container)
-        return interp.call(bound, [item], {}, NOWHERE)
-    if isinstance(item, Instance) and item.cls.members and isinstance(container, Sequence) and not container.more:
-        return any(slot.value is item for slot in container.items)
-    if isinstance(container, str) and isinstance(item, str):
-        return item in container
-    if isinstance(container, range) and isinstance(item, int):
-        return item in container
-    if isinstance(container, Mapping):
-        return _is_key(interp, item, container)
-    if isinstance(container, Sequence) and is_constant(item):
-        if any(is_constant(slot.value) and slot.value == item for slot in container.items):
-            return True
-    if isinstance(container, Sequence) and not container.more and is_constant(item):
-        if all(is_constant(slot.value) for slot in container.items):
-            return any(slot.value == item for slot in container.items)
-    if isinstance(container, Sequence) and not container.more and isinstance(item, Name):
-        classes = [slot.value for slot in container.items]
-        answers = [_same_class(interp, item, one, NOWHERE) if isinstance(one, Name) else None for one in classes]
-        if True in answers or None not in answers:
-            return True in answers
-    return interp.symbol(("in", interp.key(item), interp.key(container)))
-
-
-def _is_key(interp: Interpreter, item: Value, mapping: Mapping) -> Value:
-    key = mapping_keys.mapping_key(interp, item)
-    if key in mapping.items:
-        return True
-    known = is_constant(item) or isinstance(item, TensorRef) or isinstance(key, mapping_keys.Itself)
-    if known and not mapping.more:  # tensors and modules are keys by what they are, not by what they hold
-        return False
-    if isinstance(item, Symbol) and not mapping.more:
-        others = [mapping_keys.key_value(interp, one) for one in mapping.items]
-        if all(_compare_two(interp, ast.Eq(), item, one, NOWHERE) is False for one in others):
-            return False
-    asked = interp.identity(mapping) if known else interp.key(mapping)
-    return interp.symbol(("in", interp.key(item), asked))
+    return kind_of(container).contains(interp, container, item)
 
 
 def _residue(left: Value, right: Value) -> tuple[Any, ...] | None:

@@ -15,13 +15,9 @@ from autofix.codemods.interpreter import (
 from autofix.codemods.interpreter.generators import Exhausted
 from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.values import (
-    Bound,
-    Function,
     Instance,
-    Partial,
     Sequence,
     Symbol,
-    TensorRef,
     TorchModule,
     Value,
 )
@@ -105,20 +101,7 @@ def stream(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
 
 def is_part(value: Value) -> bool:
     """Whether a value is a module or a parameter, a tuple with one, or a function that is bound or refers to one."""
-    match value:
-        case Instance() | TorchModule():
-            return True
-        case TensorRef():
-            return value.cell.leaf is not None
-        case Sequence(kind="tuple"):
-            return any(is_part(slot.value) for slot in value.items[:TAKEN_TOGETHER])
-        case Bound():
-            return is_part(value.receiver)
-        case Partial():
-            return any(map(is_part, value.args))
-        case Function():
-            return any(map(is_part, value.defaults))
-    return False
+    return kind_of(value).is_part(value)
 
 
 def hand_out(interp: Interpreter, element: Value, instance: int) -> None:

@@ -78,6 +78,10 @@ class TextKind(_Constant[str | bytes], MethodsKind[str | bytes]):
     def length(self, interp: Interpreter, value: str | bytes, node: ast.expr) -> Value:
         return len(value)
 
+    def contains(self, interp: Interpreter, value: str | bytes, item: Value) -> Value:
+        known = isinstance(value, str) and isinstance(item, str)
+        return item in value if known else super().contains(interp, value, item)
+
 
 @kind(range)
 class RangeKind(_Constant[range]):
@@ -92,6 +96,9 @@ class RangeKind(_Constant[range]):
 
     def length(self, interp: Interpreter, value: range, node: ast.expr) -> Value:
         return len(value)
+
+    def contains(self, interp: Interpreter, value: range, item: Value) -> Value:
+        return item in value if isinstance(item, int) else super().contains(interp, value, item)
 
 
 def _at(value: str | bytes | range, index: Value, otherwise: Value) -> Value:

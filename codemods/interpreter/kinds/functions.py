@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
-from autofix.codemods.interpreter import attributes, calls, managers, own_functions
+from autofix.codemods.interpreter import attributes, calls, managers, own_functions, streams
 from autofix.codemods.interpreter.kinds.kind import Assignment, Kind, MethodsKind, V, kind, kind_of
 from autofix.codemods.interpreter.values import (
     Applied,
@@ -72,6 +72,9 @@ class FunctionKind(_WithAttributes[Function]):
     ) -> Value:
         return calls.call_function(interp, value, args, keywords, node)
 
+    def is_part(self, value: Function) -> bool:
+        return any(map(streams.is_part, value.defaults))
+
 
 @kind(Bound)
 class BoundKind(_WithAttributes[Bound]):
@@ -81,6 +84,9 @@ class BoundKind(_WithAttributes[Bound]):
         self, interp: Interpreter, value: Bound, args: list[Value], keywords: dict[str, Value], node: ast.expr
     ) -> Value:
         return calls.call_function(interp, value.function, [value.receiver, *args], keywords, node)
+
+    def is_part(self, value: Bound) -> bool:
+        return streams.is_part(value.receiver)
 
 
 @kind(Method)
@@ -116,6 +122,9 @@ class PartialKind(Kind[Partial]):
 
     def leaves(self, interp: Interpreter, value: Partial, seen: set[int]) -> Iterator[Leaf]:
         yield from interp.leaves_of(value.function, seen)
+
+    def is_part(self, value: Partial) -> bool:
+        return any(map(streams.is_part, value.args))
 
 
 @kind(Applied)

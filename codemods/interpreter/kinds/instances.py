@@ -231,6 +231,24 @@ class InstanceKind(Kind[Instance]):
                 class_lookup.registered(made).add(name)
         return made
 
+    def contains(self, interp: Interpreter, value: Instance, item: Value) -> Value:
+        found = class_lookup.find(value, "__contains__")
+        if found is None:
+            return super().contains(interp, value, item)
+        return interp.call(class_lookup.bind(found, value), [item], {}, comparisons.NOWHERE)
+
+    def is_part(self, value: Instance) -> bool:
+        return True
+
+    def copy(self, interp: Interpreter, value: Instance, node: ast.expr) -> Value:
+        if (own := class_lookup.find(value, "__copy__")) is not None:
+            return interp.call(class_lookup.bind(own, value), [], {}, node)
+        if class_lookup.is_module(value):
+            return super().copy(interp, value, node)
+        made = Instance(value.cls)
+        made.names = dict(value.names)
+        return made
+
 
 @kind(Class)
 class ClassKind(Kind[Class]):

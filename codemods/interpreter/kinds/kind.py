@@ -72,6 +72,14 @@ class Kind(Generic[V]):
         """``len(value)``."""
         return Symbol(("len", interp.key(value)), low=0)
 
+    def contains(self, interp: Interpreter, value: V, item: Value) -> Value:
+        """``item in value``."""
+        return interp.symbol(("in", interp.key(item), interp.key(value)))
+
+    def is_part(self, value: V) -> bool:
+        """Whether *value* is a module or a parameter, or a tuple or a function that has one."""
+        return False
+
     def key(self, symbols: Symbols, value: V) -> Hashable:
         """Key that identifies *value* in the keys of values computed from it."""
         return ("object", symbols.identity(value))
@@ -79,6 +87,10 @@ class Kind(Generic[V]):
     def leaves(self, interp: Interpreter, value: V, seen: set[int]) -> Iterator[Leaf]:
         """The parameters, and other tensors that require grad, that *value* holds; *seen* are containers by id."""
         return iter(())
+
+    def copy(self, interp: Interpreter, value: V, node: ast.expr) -> Value:
+        """``copy.copy(value)``: another container, or object, of the very same items."""
+        return Copied(interp, node).of(value)
 
     def deep_copy(self, interp: Interpreter, value: V, copied: Copied, node: ast.expr) -> Value:
         """``copy.deepcopy(value)``."""

@@ -8,11 +8,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
-from autofix.codemods.interpreter import elements, errors, holding, mapping_keys, module_tree, numbered, overridden
+from autofix.codemods.interpreter import (
+    comparisons,
+    elements,
+    errors,
+    holding,
+    mapping_keys,
+    module_tree,
+    numbered,
+    overridden,
+)
 from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, MethodsKind, kind
 from autofix.codemods.interpreter.library import containers
 from autofix.codemods.interpreter.streams import Stream
-from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value, is_constant
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -129,6 +138,25 @@ class MappingKind(MethodsKind[Mapping]):
 
     def key(self, symbols: Symbols, value: Mapping) -> Hashable:
         return ("container", symbols.identity(value), len(value.items))
+
+    def contains(self, interp: Interpreter, value: Mapping, item: Value) -> Value:
+        key = mapping_keys.mapping_key(interp, item)
+        if key in value.items:
+            return True
+        known = is_constant(item) or isinstance(item, TensorRef) or isinstance(key, mapping_keys.Itself)
+        if known and not value.more:  # tensors and modules are keys by what they are, not by what they hold
+            return False
+        if isinstance(item, Symbol) and not value.more:
+            others = [mapping_keys.key_value(interp, one) for one in value.items]
+            if all(
+                comparisons.compare_two(interp, ast.Eq(), item, one, comparisons.NOWHERE) is False for one in others
+            ):
+                return False
+        asked = interp.identity(value) if known else interp.key(value)
+        return interp.symbol(("in", interp.key(item), asked))
+
+    def copy(self, interp: Interpreter, value: Mapping, node: ast.expr) -> Mapping:
+        return replace(value, items=value.items.copy())
 
 
 def _only_flag(value: Mapping) -> bool | None:

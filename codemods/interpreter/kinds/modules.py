@@ -122,6 +122,9 @@ class ModuleKind(Kind[TorchModule]):
                 made.children[key] = Binding(copied.of(slot.value))
         return made
 
+    def is_part(self, value: TorchModule) -> bool:
+        return True
+
 
 def _is_no_parameter(value: Value) -> bool:
     return isinstance(value, TensorRef) and value.cell.leaf is None and not value.guessed

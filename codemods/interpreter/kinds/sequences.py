@@ -8,7 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
-from autofix.codemods.interpreter import attributes, distributions, elements, errors, holding, numbered, streams
+from autofix.codemods.interpreter import (
+    attributes,
+    comparisons,
+    distributions,
+    elements,
+    errors,
+    holding,
+    numbered,
+    streams,
+)
 from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, MethodsKind, kind
 from autofix.codemods.interpreter.library import containers
 from autofix.codemods.interpreter.streams import Stream
@@ -16,6 +25,7 @@ from autofix.codemods.interpreter.values import (
     ENCLOSED,
     Binding,
     Distribution,
+    Instance,
     Mapping,
     Name,
     Sequence,
@@ -23,6 +33,7 @@ from autofix.codemods.interpreter.values import (
     TensorImpl,
     TensorRef,
     Value,
+    is_constant,
 )
 
 if TYPE_CHECKING:
@@ -151,6 +162,31 @@ class SequenceKind(MethodsKind[Sequence]):
             if all(type(one) in (str, int, float, bool) for one in items):
                 return ("constants", items)
         return ("container", symbols.identity(value), len(value.items))
+
+    def contains(self, interp: Interpreter, value: Sequence, item: Value) -> Value:
+        items = [slot.value for slot in value.items]
+        if isinstance(item, Instance) and item.cls.members and not value.more:
+            return any(one is item for one in items)
+        if is_constant(item) and any(is_constant(one) and one == item for one in items):
+            return True
+        if is_constant(item) and not value.more and all(map(is_constant, items)):
+            return False
+        if isinstance(item, Name) and not value.more:
+            answers = [
+                comparisons.same_class(interp, item, one, comparisons.NOWHERE) if isinstance(one, Name) else None
+                for one in items
+            ]
+            if True in answers or None not in answers:
+                return True in answers
+        return super().contains(interp, value, item)
+
+    def is_part(self, value: Sequence) -> bool:
+        return value.kind == "tuple" and any(
+            streams.is_part(slot.value) for slot in value.items[: streams.TAKEN_TOGETHER]
+        )
+
+    def copy(self, interp: Interpreter, value: Sequence, node: ast.expr) -> Sequence:
+        return replace(value, items=value.items.copy())
 
 
 @kind(Distribution)

@@ -114,6 +114,9 @@ class SymbolKind(Kind[Symbol]):
             value.short = symbols.shortened(value.key)
         return value.short
 
+    def copy(self, interp: Interpreter, value: Symbol, node: ast.expr) -> Symbol:
+        return value
+
 
 def _is_of_the_library(key: Hashable) -> bool:
     """Whether a value was made by calling a class of Python's standard library: ``collections.ChainMap``."""

@@ -201,6 +201,9 @@ class TensorKind(Kind[TensorRef]):
     def key(self, symbols: Symbols, value: TensorRef) -> Hashable:
         return ("tensor", symbols.identity(value.cell.itself), value.cell.storage.version)
 
+    def is_part(self, value: TensorRef) -> bool:
+        return value.cell.leaf is not None
+
 
 def _is_old_item(interp: Interpreter, node: ast.expr) -> bool:
     """Whether ``loss.data[0]`` is written here, and not where only a tuple gets to: ``if isinstance(out, tuple)``."""
