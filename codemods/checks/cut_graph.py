@@ -6,30 +6,31 @@ import ast
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from autofix.codemods.autograd.graph import BackwardWithoutGraph, Tape
+from autofix.codemods.autograd.graph import Tape
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import distinct
 from autofix.codemods.facts import Certainty, CutGraph, Drop, Fact, LossEscapes
 from autofix.codemods.interpreter import cuts
 from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.state.incidents import BackwardWithoutGraph, Incidents
 from autofix.codemods.source.sources import Site, last_name
 
 
 def facts(interp: Interpreter, known: Known) -> Iterator[CutGraph]:
     """Facts of passes without a graph on one path."""
-    tape = interp.tape
+    tape, incidents = interp.tape, interp.incidents
     cut: set[CutGraph] = set()
-    for rootless in tape.cut:
+    for rootless in incidents.cut:
         if any(leaf.asked for leaf in rootless.copies):
             continue  # somebody wants the gradient of the copy itself
-        dropped = _told_as_escape(_fact(rootless, tape), rootless, tape)
+        dropped = _told_as_escape(_fact(rootless, tape), rootless, incidents)
         yield dropped
         cut.add(dropped)
     known.shown.update({fact.failed for fact in cut})
     known.came.update({one.site.line for one in tape.passes} | tape.rootless)
-    for rootless in distinct(tape.partial, lambda one: (one.detachment.cuts[-1].site, one.site)):
+    for rootless in distinct(incidents.partial, lambda one: (one.detachment.cuts[-1].site, one.site)):
         dropped = _fact(rootless, tape)
-        told = _told_as_escape(dropped, rootless, tape)
+        told = _told_as_escape(dropped, rootless, incidents)
         # A loss that is computed from the result of NumPy's function for a tensor takes it for one of torch's.
         meant = isinstance(told, LossEscapes) and not told.call.endswith(".numpy()")
         if meant or (dropped.wanted and not tape.unknown_owner and _is_missed(rootless, dropped, tape)):
@@ -38,9 +39,9 @@ def facts(interp: Interpreter, known: Known) -> Iterator[CutGraph]:
             yield from _constant_term(dropped, tape)
 
 
-def _told_as_escape(fact: CutGraph, rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
+def _told_as_escape(fact: CutGraph, rootless: BackwardWithoutGraph, incidents: Incidents) -> CutGraph:
     """*fact*, told as the call of NumPy that fails before any pass does, where one is on the way."""
-    calls = {site.span: site for site, escape in tape.escapes.items() if escape.where == "numpy"}
+    calls = {site.span: site for site, escape in incidents.escapes.items() if escape.where == "numpy"}
     refused = next((calls[drop.span] for drop in fact.drops if drop.span in calls), None)
     if refused is None:
         return fact

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autofix.codemods.autograd.graph import GraphLeak, Tape
+from autofix.codemods.autograd.graph import Tape
 from autofix.codemods.checks.story import carriers
 from autofix.codemods.facts import Fact, Form, GraphCopied, GraphEscapes, GraphSent
 from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.state.incidents import GraphLeak
 from autofix.codemods.source.sources import Site
 
 
 def facts(interp: Interpreter) -> Iterator[Fact]:
     """Facts of tensors that take their graphs where none can go, on one path."""
-    yield from (_fact(site, escape, interp.tape) for site, escape in interp.tape.escapes.items())
+    yield from (_fact(site, escape, interp.tape) for site, escape in interp.incidents.escapes.items())
 
 
 def _fact(site: Site, escape: GraphLeak, tape: Tape) -> Fact:

@@ -15,7 +15,7 @@ from autofix.codemods.source.sources import Site, last_name
 
 def collect(interp: Interpreter, found: Known) -> None:
     """Record in *found* which parameters the passes of a path train, and the edges of useful gradient flow."""
-    tape = interp.tape
+    tape, incidents = interp.tape, interp.incidents
     known = tape.owned and not tape.unknown_owner
     place = _places()
     later = set(map(id, _later(tape.passes)))
@@ -37,12 +37,12 @@ def collect(interp: Interpreter, found: Known) -> None:
             found.through.add(one, tape.served)
     found.ways |= tape.trained
     found.updated |= tape.updated
-    found.waiting |= tape.waiting
-    found.faded |= tape.faded
+    found.waiting |= incidents.waiting
+    found.faded |= incidents.faded
     for one in _later(tape.passes):
         found.repeated.add(one.site.line)
         found.later.update((one.site.line, leaf.name) for leaf in tape.owned if (id(one), leaf.name) in tape.served)
-        found.later.update((one.site.line, name) for name in tape.reserves)
+        found.later.update((one.site.line, name) for name in incidents.reserves)
 
 
 def _is_from_before(node: Node, one: BackwardCall) -> bool:

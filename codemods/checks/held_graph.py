@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autofix.codemods.autograd.graph import RetainedGraph, Tape
+from autofix.codemods.autograd.graph import Tape
 from autofix.codemods.checks import readers
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import may_lead_nowhere
 from autofix.codemods.facts import Certainty, GraphHeld
 from autofix.codemods.interpreter import holding
 from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.state.incidents import RetainedGraph
 
 
 def facts(interp: Interpreter, known: Known) -> Iterator[GraphHeld]:

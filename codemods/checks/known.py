@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from autofix.codemods.autograd.graph import RetainedGraph
 from autofix.codemods.checks.layers import ThroughLayers
 from autofix.codemods.facts import Doubt, Fact, GraphHeld, Span
 from autofix.codemods.interpreter.checkpoint import Prelude
 from autofix.codemods.interpreter.entries import Ways
 from autofix.codemods.interpreter.policy import Path
+from autofix.codemods.interpreter.state.incidents import RetainedGraph
 from autofix.codemods.source.sources import Site, Source
 
 

@@ -16,13 +16,14 @@ _CLEARED = re.compile(r"\.grad(\.data)?\.(zero_|detach_|requires_grad_)\(|\.grad
 
 def facts(interp: Interpreter) -> Iterator[UpdateLost]:
     """The updates of what nobody trains otherwise, whose results nobody reads."""
-    tape = interp.tape
-    for site, leaf in tape.asked.items():
-        if leaf in tape.owned or leaf.given or leaf.frozen or leaf.supposed or not isinstance(site.node, ast.Assign):
+    questions = interp.incidents.asked
+    for site, leaf in questions.items():
+        is_trained = leaf in interp.tape.owned or leaf.given
+        if is_trained or leaf.frozen or leaf.supposed or not isinstance(site.node, ast.Assign):
             continue
         update = _update(site)
         if update is not None and not any(
-            other != site and one is leaf and not _only_clears(other) for other, one in tape.asked.items()
+            other != site and one is leaf and not _only_clears(other) for other, one in questions.items()
         ):
             name, asked = update
             span = site.source.span

@@ -12,10 +12,10 @@ from autofix.codemods.interpreter.values import BatchSize
 
 def facts(interp: Interpreter, known: Known) -> Iterator[NotScalar]:
     """Facts of passes from tensors of several elements on one path; record the passes from scalars in *known*."""
-    tape = interp.tape
-    unreduced_at = {site for _, site, _, _ in tape.unreduced}
-    known.reduced.update(site.span.line for site in tape.reduced - unreduced_at)
-    for root, site, name, by_row in tape.unreduced:
+    incidents = interp.incidents
+    unreduced_at = {site for _, site, _, _ in incidents.unreduced}
+    known.reduced.update(site.span.line for site in incidents.reduced - unreduced_at)
+    for root, site, name, by_row in incidents.unreduced:
         certainty = Certainty.LIKELY if root.cell.extent.several is BatchSize.LIKELY else Certainty.CERTAIN
         made = root.cell.node.site.span
         yield NotScalar(certainty=certainty, made=made, failed=site.span, by_row=by_row, name=name)

@@ -23,6 +23,7 @@ from autofix.codemods.facts import Certainty, Outer, Overwritten, Span
 from autofix.codemods.interpreter import rivals
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.rivals import outer_site
+from autofix.codemods.interpreter.state.incidents import Incidents
 from autofix.codemods.source.nodes import Nodes, imports
 from autofix.codemods.source.sources import Site, dotted_name
 
@@ -37,14 +38,15 @@ def facts(interp: Interpreter) -> Iterator[Overwritten]:
         _fact(one, interp.tape)
         for one in found
         if not (
-            separate_losses.may_be_separate(one.node, one.node.walked, one.failed) or _ends_before(one, interp.tape)
+            separate_losses.may_be_separate(one.node, one.node.walked, one.failed)
+            or _ends_before(one, interp.incidents)
         )
     )
 
 
-def _ends_before(clobbered: SavedTensorModified, tape: Tape) -> bool:
+def _ends_before(clobbered: SavedTensorModified, incidents: Incidents) -> bool:
     """Whether the change ends the script before the pass: by the use of a view that it took the graph from."""
-    ended = tape.bases_changed.get(clobbered.change.site)
+    ended = incidents.bases_changed.get(clobbered.change.site)
     return ended is not None and ended.used < clobbered.failed.clock
 
 

@@ -9,11 +9,11 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from autofix.codemods.autograd.graph import RetainedGraph
 from autofix.codemods.checks.known import Known
 from autofix.codemods.interpreter import told_names
 from autofix.codemods.interpreter.entries import CONTAINS
 from autofix.codemods.interpreter.holding import is_meter
+from autofix.codemods.interpreter.state.incidents import RetainedGraph
 from autofix.codemods.source.nodes import COMPREHENSIONS, Nodes, children, own_parts
 from autofix.codemods.source.sources import Source, last_name
 

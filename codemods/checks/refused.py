@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from autofix.codemods.autograd.graph import LeafChange, Tape
+from autofix.codemods.autograd.graph import Tape
 from autofix.codemods.facts import (
     Certainty,
     ComputedParameter,
@@ -27,14 +27,15 @@ from autofix.codemods.facts import (
     WatchedChanged,
 )
 from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.state.incidents import LeafChange
 
 
 def changes(interp: Interpreter) -> Iterator[Fact]:
     """Changes of leaves, of parts of a view, and of what ``out=`` names."""
-    tape = interp.tape
-    changes_of = Counter(change.leaf for change in tape.leaf_changes.values())
-    for site, change in tape.leaf_changes.items():
-        certainty = Certainty.LIKELY if site in tape.supposed_changes else Certainty.CERTAIN
+    tape, incidents = interp.tape, interp.incidents
+    changes_of = Counter(change.leaf for change in incidents.leaf_changes.values())
+    for site, change in incidents.leaf_changes.items():
+        certainty = Certainty.LIKELY if site in incidents.supposed_changes else Certainty.CERTAIN
         # `total = torch.zeros(1, requires_grad=True)`, then `total += loss`: nobody trains the total.
         is_total = change.leaf.name.startswith("tensor:") and change.leaf not in tape.owned
         yield LeafChanged(
@@ -55,13 +56,13 @@ def changes(interp: Interpreter) -> Iterator[Fact]:
             ),
             result=is_total and change.computed,
         )
-    for site, (made, origin, hooked, detached) in tape.parts_changed.items():
+    for site, (made, origin, hooked, detached) in incidents.parts_changed.items():
         told = origin.span if origin is not None else None
         kind = WatchedChanged if hooked else ViewDetached if detached else PartChanged
         yield kind(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))
-    for site, base in tape.bases_changed.items():
+    for site, base in incidents.bases_changed.items():
         yield PartChanged(made=base.made.span, changed=site.span, name=site.source.text_of(site.node), base=True)
-    for site in tape.outs:
+    for site in incidents.outs:
         yield OutGiven(changed=site.span, name=site.source.text_of(site.node))
 
 
@@ -75,12 +76,12 @@ def _flagged(change: LeafChange, tape: Tape) -> Span | None:
 
 def calls(interp: Interpreter) -> Iterator[Fact]:
     """Calls that PyTorch refuses by themselves."""
-    tape = interp.tape
-    for (site, _), (made, name, on_gpu) in tape.computed.items():
+    incidents = interp.incidents
+    for (site, _), (made, name, on_gpu) in incidents.computed.items():
         yield ComputedParameter(made=made.span, owner=site.span, name=name, on_gpu=on_gpu)
-    for site, made in tape.beside.items():
+    for site, made in incidents.beside.items():
         yield PartBeside(made=made.span, failed=site.span, name=made.source.text_of(made.node))
-    for (site, made), unused in tape.unused.items():
+    for (site, made), unused in incidents.unused.items():
         found = InputUnused(
             made=made.span,
             failed=site.span,
@@ -89,12 +90,12 @@ def calls(interp: Interpreter) -> Iterator[Fact]:
             name=unused.name or made.source.text_of(made.node),
         )
         yield found.doubted(Doubt.SWITCH) if unused.chosen else found
-    for site, missing in tape.missing.items():
+    for site, missing in incidents.missing.items():
         kept = missing.kept.span if missing.kept is not None else None
         yield NoGradient(made=missing.made.span, used=site.span, kept=kept, name=missing.name)
-    for site, refused in tape.refused.items():
+    for site, refused in incidents.refused.items():
         yield UpdateRefused(made=site.span, used=refused.statement.span, name=refused.name)
-    for site, guard in tape.inference.items():
+    for site, guard in incidents.inference.items():
         yield InferenceSaved(guard=guard.span, used=site.span)
     for (name, _), site in interp.log.legacy.items():
         yield LegacyApi(call=site.span, name=name)

@@ -35,7 +35,7 @@ def facts(interp: Interpreter) -> Iterator[StaleGraph]:
     )
     serving = {run for key, run in interp.loop_items.handed_out.items() if isinstance(key, tuple) and key[0] == "item"}
     yield from (
-        _fact(one, interp.tape, serving)
+        _fact(one, interp, serving)
         for one in found
         if not separate_losses.may_be_separate(one.node, one.freed, one.failed)
     )
@@ -46,8 +46,9 @@ def _parted(stale: FreedGraphUse) -> tuple[Span, Span] | None:
     return (parted[0].span, parted[1].span) if parted is not None else None
 
 
-def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGraph:
+def _fact(stale: FreedGraphUse, interp: Interpreter, serving: Collection[int]) -> StaleGraph:
     """The fact of one use; *serving* are the runs of loops over items that nothing is known about."""
+    tape = interp.tape
     point = crossing(stale.freed.loops, stale.failed.loops)
     kept = last_before(stale.provenance, stale.failed.loops, stale.freed.clock)
     node, reader = stale.node, stale.reader
@@ -84,14 +85,14 @@ def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGr
         stepped=point is not None or _is_stepped(stale, tape),
         repeats=_repeats(stale),
         total=_is_total(stale, tape),
-        thawed=node.site in tape.thawed,
+        thawed=node.site in interp.incidents.thawed,
         target=not inside and _is_run_again(stale, point) and targets.is_target(stale, point),
         served=point is not None and point.instance in serving,
         name=kept.name if kept else "",
         text=told(origin),
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
         severed=rivals.severed(node, (stale.freed, stale.failed), tape) if point is None else None,
-        differentiated=_is_differentiated(stale.freed, tape),
+        differentiated=_is_differentiated(stale.freed, interp),
     )
 
 
@@ -176,11 +177,11 @@ def _is_of_elements(name: str) -> bool:
     return catalogue.keeps_shape(name) or catalogue.reduces(name) or catalogue.operation(name).kind == catalogue.LOSS
 
 
-def _is_differentiated(freed: BackwardCall, tape: Tape) -> bool:
+def _is_differentiated(freed: BackwardCall, interp: Interpreter) -> bool:
     """Whether a later pass goes through computations with the gradient that *freed* returned without a graph."""
-    later = (one for one in tape.passes if one.clock > freed.clock)
+    later = (one for one in interp.tape.passes if one.clock > freed.clock)
     constants = (cut for one in later for node, _ in one.edges for cut in node.constants)
-    lost = (cut for one in tape.cut for cut in one.detachment.cuts)
+    lost = (cut for one in interp.incidents.cut for cut in one.detachment.cuts)
     return any(cut.how == "grad" and cut.site == freed.site for cut in (*lost, *constants))
 
 

@@ -211,7 +211,7 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
         interp, facts = _follow(sources, policy, found)
         runs.append(switches.run_of(interp, facts))
         called |= interp.log.called
-        if interp.tape.passes or interp.tape.rootless or interp.tape.cut:
+        if interp.tape.passes or interp.tape.rootless or interp.incidents.cut:
             reached = True
             trained |= interp.log.called
         policy.shows_more = found.extent() != before
@@ -380,7 +380,7 @@ def _collect(interp: Interpreter, found: Known) -> set[Fact]:
         facts.add(fact)
         found.facts.setdefault(fact, path)
     flow.collect(interp, found)
-    found.used |= interp.tape.reached | interp.tape.emptied
+    found.used |= interp.tape.reached | interp.incidents.emptied
     found.executed |= interp.log.executed
     found.unresolved |= interp.log.unresolved
     found.unentered |= interp.log.unentered

@@ -13,17 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue, groups
-from autofix.codemods.autograd.graph import (
-    BackwardWithoutGraph,
-    Detachment,
-    DetachSite,
-    Leaf,
-    Node,
-    Operand,
-    Saved,
-    UnusedInput,
-)
+from autofix.codemods.autograd.graph import Detachment, DetachSite, Leaf, Node, Operand, Saved
 from autofix.codemods.facts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS
+from autofix.codemods.interpreter.state.incidents import BackwardWithoutGraph, UnusedInput
 from autofix.codemods.interpreter.values import (
     Instance,
     Method,
@@ -244,7 +236,7 @@ def saves_inference(interp: Interpreter, saved: Iterable[Saved], node: ast.expr)
     for one in saved:
         if one.storage.inference is not None:
             if not is_inference(interp.guard):  # `enable_grad` in inference mode records nothing
-                interp.tape.inference.setdefault(interp.site(node), one.storage.inference)
+                interp.incidents.inference.setdefault(interp.site(node), one.storage.inference)
             return
 
 
@@ -325,7 +317,9 @@ def sent_back(interp: Interpreter, roots: Iterable[Value], node: ast.expr) -> No
         found.append(detachment)
     detachment = _joined(found, None, sums=True)
     if detachment is not None:
-        interp.tape.cut.append(BackwardWithoutGraph(detachment, interp.site(node), interp.loops, name_of(interp, node)))
+        interp.incidents.cut.append(
+            BackwardWithoutGraph(detachment, interp.site(node), interp.loops, name_of(interp, node))
+        )
 
 
 def missing(args: Iterable[Value]) -> tuple[tuple[Detachment, ...], tuple[DetachSite, ...]]:
@@ -380,7 +374,7 @@ def sent_back_in_part(interp: Interpreter, tops: Iterable[Node], node: ast.expr)
             continue  # a target, or a weight: only a term of the loss is of no use without a graph
         if all(_takes_a_number(one, detachment) or _is_spent(detachment, one) for one in nodes):
             continue
-        interp.tape.partial.append(
+        interp.incidents.partial.append(
             BackwardWithoutGraph(
                 detachment,
                 interp.site(node),
@@ -436,7 +430,7 @@ def copied(interp: Interpreter, roots: list[Operand], node: ast.expr) -> bool:
         return False
     detachment = _joined([leaf.copied for leaf in leaves if leaf.copied is not None], None, sums=True)
     if detachment is not None:
-        interp.tape.cut.append(
+        interp.incidents.cut.append(
             BackwardWithoutGraph(detachment, interp.site(node), interp.loops, name_of(interp, node), tuple(leaves))
         )
     return True
@@ -460,7 +454,7 @@ def part_beside(interp: Interpreter, roots: Iterable[Value], wanted: Value, node
         if made is None or made.operation != "select" or id(made) in known:
             continue
         if any(id(operand.node) in known for operand in made.operands):
-            interp.tape.beside.setdefault(interp.site(node), made.site)
+            interp.incidents.beside.setdefault(interp.site(node), made.site)
 
 
 def _is_certain_leaf(tensor: TensorRef) -> bool:
@@ -479,7 +473,7 @@ def _note_unused(interp: Interpreter, tensor: TensorRef, known: Iterable[Node], 
     named = next((kept.name for kept in reversed(tensor.provenance) if kept.name), "")
     own = leaf.name.startswith("tensor:")
     found = UnusedInput(cut, bool(interp.policy.asked), own, named if not tensor.cell.part else "")
-    interp.tape.unused.setdefault((interp.site(node), leaf.node.site), found)
+    interp.incidents.unused.setdefault((interp.site(node), leaf.node.site), found)
 
 
 def nodes_under(tops: Iterable[Node]) -> dict[int, Node]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd.graph import GraphLeak
 from autofix.codemods.interpreter import class_lookup, cuts, escapes, extents, mapping_keys
 from autofix.codemods.interpreter.forms import form_of
+from autofix.codemods.interpreter.state.incidents import GraphLeak
 from autofix.codemods.interpreter.values import (
     NOTHING,
     BatchSize,
@@ -216,5 +216,5 @@ def _sent_by_workers(interp: Interpreter, dataset: Served) -> None:
             site = value.cell.node.site
         behind = tuple(cuts.leaves_under([value.cell.node])) if value.cell.node is not None else ()
         if dataset.loader is not None:
-            interp.tape.escapes[dataset.loader] = GraphLeak("workers", site, form_of(value), behind=behind)
+            interp.incidents.escapes[dataset.loader] = GraphLeak("workers", site, form_of(value), behind=behind)
         return

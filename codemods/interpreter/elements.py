@@ -46,7 +46,7 @@ def is_one_tensor(tensor: TensorRef) -> bool:
 def stood_in(interp: Interpreter, value: Value, key: Hashable) -> None:
     """*value* stands in for the missing item of a *key* that is another one in each iteration."""
     if isinstance(key, tuple):
-        interp.tape.reserves.update(leaf.name for leaf in cuts.leaves_in([value]))
+        interp.incidents.reserves.update(leaf.name for leaf in cuts.leaves_in([value]))
 
 
 def taken_in_turn(interp: Interpreter, value: Sequence | Mapping, index: Value) -> Binding | None:

@@ -10,9 +10,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
-from autofix.codemods.autograd.graph import GraphLeak, StoreEvent
+from autofix.codemods.autograd.graph import StoreEvent
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.forms import form_of
+from autofix.codemods.interpreter.state.incidents import GraphLeak
 from autofix.codemods.interpreter.values import (
     Instance,
     Mapping,
@@ -149,7 +150,7 @@ def _note(interp: Interpreter, where: str, value: Value, at: int, node: ast.expr
     if isinstance(written, ast.Starred):
         written = None
     site = interp.site(written) if written is not None else None
-    interp.tape.escapes[interp.site(node)] = GraphLeak(where, site, form_of(value), _stored(value))
+    interp.incidents.escapes[interp.site(node)] = GraphLeak(where, site, form_of(value), _stored(value))
 
 
 def copied(interp: Interpreter, value: Value, node: ast.expr) -> None:
@@ -159,7 +160,7 @@ def copied(interp: Interpreter, value: Value, node: ast.expr) -> None:
             _note(interp, "copy", value, 0, node)
         return
     for kept, path in _kept_in(value, "", set()):
-        interp.tape.escapes[interp.site(node)] = GraphLeak("copy", None, kept.form, (kept,), path)
+        interp.incidents.escapes[interp.site(node)] = GraphLeak("copy", None, kept.form, (kept,), path)
         return
 
 

@@ -10,8 +10,9 @@ import ast
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import MAYBE_ITSELF
-from autofix.codemods.autograd.graph import MissingGradient, Node
+from autofix.codemods.autograd.graph import Node
 from autofix.codemods.interpreter import cuts
+from autofix.codemods.interpreter.state.incidents import MissingGradient
 from autofix.codemods.interpreter.values import TensorRef, Value
 from autofix.codemods.source.sources import Site
 
@@ -25,7 +26,7 @@ def note_missing(interp: Interpreter, tensor: TensorRef, node: ast.expr) -> None
     if made is not None and isinstance(node, ast.Attribute):
         name = interp.source.text_of(node.value)
         kept = tensor.provenance[-1].expression if tensor.provenance else None
-        interp.tape.ungraded[node] = MissingGradient(made, kept, name, interp.statement)
+        interp.incidents.ungraded[node] = MissingGradient(made, kept, name, interp.statement)
 
 
 def note_refused(
@@ -42,7 +43,7 @@ def note_refused(
     if made is not None and made.leaf is None and not made.opaque and not value.guessed:
         name = interp.source.text_of(target)
         place = interp.site(expression)
-        interp.tape.refused.setdefault(place, MissingGradient(place, None, name, interp.statement))
+        interp.incidents.refused.setdefault(place, MissingGradient(place, None, name, interp.statement))
 
 
 def _made(tensor: TensorRef) -> Site | None:
@@ -67,24 +68,24 @@ def _may_be_leaf(node: Node) -> bool:
 
 def calculated(interp: Interpreter, node: ast.expr) -> None:
     """An operator is given None, the value of an expression, which is an error where it is such a gradient."""
-    if interp.tape.ungraded and _asking(interp, node) is not None:
+    if interp.incidents.ungraded and _asking(interp, node) is not None:
         interp.crash("None is no number", "TypeError")
         needed(interp, node)
 
 
 def needed(interp: Interpreter, node: ast.expr) -> None:
     """The program fails for the want of a value that an expression should have had."""
-    asking = _asking(interp, node) if interp.tape.ungraded else None
+    asking = _asking(interp, node) if interp.incidents.ungraded else None
     if asking is not None:
-        interp.tape.missing.setdefault(interp.site(asking), interp.tape.ungraded[asking])
+        interp.incidents.missing.setdefault(interp.site(asking), interp.incidents.ungraded[asking])
 
 
 def _asking(interp: Interpreter, node: ast.expr) -> ast.expr | None:
     """The expression that asked for the gradient: *node* itself, or what was assigned to this name."""
-    if node in interp.tape.ungraded:
+    if node in interp.incidents.ungraded:
         return node
     if isinstance(node, ast.Name):
-        for asking, missing in reversed(interp.tape.ungraded.items()):
+        for asking, missing in reversed(interp.incidents.ungraded.items()):
             match missing.statement.node:
                 case ast.Assign(targets=[ast.Name(id=node.id)], value=value) if value is asking:
                     return asking

@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd.graph import LoopPoint, Node, Operand, RetainedGraph, StoreEvent, Tape, crossing
+from autofix.codemods.autograd.graph import LoopPoint, Node, Operand, StoreEvent, crossing
 from autofix.codemods.facts import Form, Span
 from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter.state.incidents import Incidents, RetainedGraph
 from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
@@ -205,7 +206,7 @@ def emptied(interp: Interpreter, container: Value, taking_over: Value = None) ->
         records = slot.value.kept if isinstance(slot.value, (Sequence, Mapping)) else (slot.kept,)
         for kept in records:
             if kept is not None and kept.loops and kept.loops[-1].instance in running:
-                interp.tape.emptied.add(kept.statement.node)
+                interp.incidents.emptied.add(kept.statement.node)
 
 
 def _kept_at(slot: Binding, statement: ast.AST) -> StoreEvent | None:
@@ -296,7 +297,7 @@ def _note(
     evaluates = not _in_forward(interp, point) and all(
         cell.node is not None and interp.is_evaluating(cell.node) for cell in cells
     )
-    interp.tape.holdings.append(RetainedGraph(kept, point, cells, evaluates, parts, is_handed, bounded, mixed))
+    interp.incidents.holdings.append(RetainedGraph(kept, point, cells, evaluates, parts, is_handed, bounded, mixed))
 
 
 def _reads_parameters_in(node: Node, point: LoopPoint) -> bool:
@@ -393,7 +394,7 @@ def hands_over(interp: Interpreter, label: object, values: list[Value]) -> None:
     last = label[-1] if isinstance(label, tuple) else label
     if isinstance(last, str) and last.rpartition(".")[2] in _ONLY_SHOW:
         return
-    interp.tape.handed.extend((operand, interp.loops) for operand in interp.operands(*values))
+    interp.incidents.handed.extend((operand, interp.loops) for operand in interp.operands(*values))
     for value in values:
         _hand_objects(interp, value)
         if isinstance(value, Instance) and not class_lookup.is_module(value):
@@ -406,14 +407,14 @@ def _hand_objects(interp: Interpreter, value: Value) -> None:
         for cell, part in _graphs_of(interp, value):
             if cell.node is not None:
                 operand = Operand(cell.node, (part,) if part is not None else ())
-                interp.tape.handed.append((operand, interp.loops))
+                interp.incidents.handed.append((operand, interp.loops))
 
 
 def given_away(interp: Interpreter, value: Value) -> None:
     """A value leaves the function that was entered on behalf of an unknown caller."""
     for tensor in interp.tensors(value):
         if tensor.cell.node is not None:
-            interp.tape.handed.append((Operand(tensor.cell.node, tensor.provenance), interp.loops))
+            interp.incidents.handed.append((Operand(tensor.cell.node, tensor.provenance), interp.loops))
     _hand_objects(interp, value)
 
 
@@ -432,17 +433,17 @@ def statements_under(operands: Iterable[Operand]) -> set[ast.AST]:
 
 def held(interp: Interpreter) -> Iterator[RetainedGraph]:
     """The graphs that this path keeps alive for nothing, as far as this path knows."""
-    tape = interp.tape
-    if not tape.holdings:
+    incidents = interp.incidents
+    if not incidents.holdings:
         return
-    handed = statements_under(operand for operand, _ in tape.handed)
-    looping = {point.instance for one in tape.passes if not one.explores for point in one.loops}
-    for holding in tape.holdings:
+    handed = statements_under(operand for operand, _ in incidents.handed)
+    looping = {point.instance for one in interp.tape.passes if not one.explores for point in one.loops}
+    for holding in incidents.holdings:
         trains = holding.point.instance in looping
         if _is_bounded(holding.kept) or not (trains or holding.evaluates) or not _is_local(interp, holding):
             continue
         carried = set(_carried_by(holding))
-        if carried & tape.emptied or (carried & handed and not _is_spent(holding, tape)):
+        if carried & incidents.emptied or (carried & handed and not _is_spent(holding, incidents)):
             continue
         sure = _where_sure(holding)
         if sure.cells:
@@ -473,14 +474,16 @@ def _end(node: ast.stmt) -> int:
     return node.end_lineno or node.lineno
 
 
-def _is_spent(holding: RetainedGraph, tape: Tape) -> bool:
+def _is_spent(holding: RetainedGraph, incidents: Incidents) -> bool:
     """Whether a pass has freed all that is kept, so that whoever it is handed to later can send none of it backward.
 
     Not where it is handed over in the loop that keeps it: the list may be emptied there.
     """
     if not all(cell.node is not None and _is_freed(cell.node) for cell in holding.cells):
         return False
-    within = (operand for operand, loops in tape.handed if any(one.instance == holding.point.instance for one in loops))
+    within = (
+        operand for operand, loops in incidents.handed if any(one.instance == holding.point.instance for one in loops)
+    )
     return not statements_under(within).intersection(_carried_by(holding))
 
 

@@ -100,7 +100,7 @@ class UnrollPolicy:
         self._thresholds = len(interp.unrolling.thresholds)
         self._several = interp.loop_items.several_places
         self._turns_compared = interp.loop_items.turns_compared
-        self._thawed = len(interp.tape.thawed)
+        self._thawed = len(interp.incidents.thawed)
         self._steps = interp.steps_taken
         self._turns = 0
         self._begun = interp.tape.clock
@@ -148,7 +148,7 @@ class UnrollPolicy:
         """
         if not self._wants_third_iteration():
             return 0
-        thawed = len(self._interp.tape.thawed) > self._thawed
+        thawed = len(self._interp.incidents.thawed) > self._thawed
         late = not self._shows() and any(one.retains for one in self._own_passes()) and self._is_carried(self._begun)
         return 2 if (thawed or late) and self.affords(4) else 1
 

@@ -7,9 +7,10 @@ import re
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd.graph import Computed, Group
+from autofix.codemods.autograd.graph import Group
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import class_lookup, cuts, escapes, unread_networks
+from autofix.codemods.interpreter.state.incidents import Computed
 from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
@@ -143,7 +144,7 @@ def _note_computed(interp: Interpreter, params: Value, node: ast.expr) -> None:
                     names = (kept.name for kept in reversed(value.provenance) if kept.form is Form.TENSOR)
                     named = next(filter(None, names), "")
                     place = interp.site(node), value.moved
-                    interp.tape.computed.setdefault(place, Computed(value.moved, named, on_gpu=True))
+                    interp.incidents.computed.setdefault(place, Computed(value.moved, named, on_gpu=True))
                 continue
             if made is None or not escapes.certainly_has_graph(value, leaves=False):
                 continue
@@ -153,7 +154,7 @@ def _note_computed(interp: Interpreter, params: Value, node: ast.expr) -> None:
                 )  # and not a dictionary of it
                 written = ((kept.expression, kept.name) for kept in set_as if kept.expression is not None)
                 found = Computed(*next(written, (made.site, "")))
-                interp.tape.computed.setdefault((interp.site(node), found.made), found)
+                interp.incidents.computed.setdefault((interp.site(node), found.made), found)
 
 
 OWN = "~optimizer"
@@ -205,7 +206,7 @@ def call_method(
             if optimizer.kind == "LBFGS" and old:  # it evaluates its closure again, with the parameters moved
                 first = {leaf: [one.site.line for one in leaf.grads] for leaf in optimizer.leaves}
                 interp.call(closure, [], {}, node)
-                interp.tape.faded.update(
+                interp.incidents.faded.update(
                     (line, leaf.name) for leaf in optimizer.leaves if not leaf.grads for line in first[leaf]
                 )
                 interp.tape.step(optimizer.leaves, interp.site(node), interp.stack)

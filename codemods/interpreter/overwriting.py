@@ -172,7 +172,7 @@ def _is_kept_from_graphs(cell: TensorImpl) -> bool:
 def _give_graph(interp: Interpreter, cell: TensorImpl, made: Node) -> None:
     """A change in place gives *cell* a graph; where it is a frozen parameter, its module computes with that one."""
     if cell.leaf is not None and cell.node is cell.leaf.node and not cell.part:
-        interp.tape.thawed.add(made.site)
+        interp.incidents.thawed.add(made.site)
         cell.leaf.node = made
         cell.leaf.frozen = False
     cell.node = made

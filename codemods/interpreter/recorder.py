@@ -16,22 +16,13 @@ from autofix.codemods.autograd.catalogue import (
     operation,
     variant,
 )
-from autofix.codemods.autograd.graph import (
-    BaseChange,
-    Leaf,
-    LeafChange,
-    Node,
-    Operand,
-    PartChange,
-    Saved,
-    Storage,
-    StoreEvent,
-)
+from autofix.codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import asked_again, callbacks, cuts, dtypes, escapes, holding, overwriting, parts
 from autofix.codemods.interpreter.forms import form_of, whole_of
 from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.state.incidents import BaseChange, LeafChange, PartChange
 from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
@@ -247,17 +238,17 @@ class Recorder(Interpreter):
             if not (later and known and escapes.certainly_has_graph(tensor)):
                 continue
             change = later[0]
-            if not (change.by_step or change.parameter or change.site in self.tape.parts_changed):
+            if not (change.by_step or change.parameter or change.site in self.incidents.parts_changed):
                 source = cell.node.operands[0].node if cell.node is not None and cell.node.operands else cell.node
                 if source is not None:
-                    self.tape.bases_changed.setdefault(change.site, BaseChange(source.site, self.tape.clock))
+                    self.incidents.bases_changed.setdefault(change.site, BaseChange(source.site, self.tape.clock))
 
     def _note_waiting(self, args: list[Value], leaves: Collection[Leaf], node: ast.expr) -> None:
         """An operation reads parameters: note those of which a gradient waits for the step that uses it."""
         held = [value.cell.leaf for value in args if isinstance(value, TensorRef) and value.cell.leaf is not None]
         for leaf in (*leaves, *held):
             if leaf.grads and any((id(backward), leaf.name) not in self.tape.served for backward in leaf.grads):
-                self.tape.waiting.add(
+                self.incidents.waiting.add(
                     ((node.lineno + self.source.start, *(site.line for site in self.stack)), leaf.name)
                 )
 
@@ -368,7 +359,7 @@ class Recorder(Interpreter):
         if self.grad and tensor.cell.sibling and made is not None and escapes.certainly_has_graph(tensor):
             source = made.operands[0].node if made.operands else made
             found = PartChange(made.site if tensor.cell.hooked else source.site, origin, tensor.cell.hooked)
-            self.tape.parts_changed.setdefault(self.site(node), found)
+            self.incidents.parts_changed.setdefault(self.site(node), found)
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if leaf is None or cell is None or cell.mixed:
@@ -385,9 +376,9 @@ class Recorder(Interpreter):
         total = computed and overwriting.is_total(cell, leaf, added)
         smooth = cuts.has_differentiable_gradient(added)
         change = LeafChange(leaf, bool(added), computed, smooth, total=total, unknown=unknown)
-        self.tape.leaf_changes[site] = change
+        self.incidents.leaf_changes[site] = change
         if leaf.supposed:
-            self.tape.supposed_changes.add(site)
+            self.incidents.supposed_changes.add(site)
 
     def change_by_hand(self, tensor: TensorRef) -> None:
         """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""

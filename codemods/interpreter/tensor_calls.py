@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue, groups, layout
 from autofix.codemods.autograd.catalogue import is_operation, operation
-from autofix.codemods.autograd.graph import BackwardCall, GraphLeak, Node, Operand, PartChange, Storage
+from autofix.codemods.autograd.graph import BackwardCall, Node, Operand, Storage
 from autofix.codemods.interpreter import (
     attributes,
     cuts,
@@ -23,6 +23,7 @@ from autofix.codemods.interpreter import (
     overwriting,
 )
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
+from autofix.codemods.interpreter.state.incidents import GraphLeak, PartChange
 from autofix.codemods.interpreter.values import BatchSize, Binding, GradMode, Name, Sequence, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def run_backward(
     alone = not given and len(roots) == 1 and not interp.goes_by_shape
     if alone and extents.extent_of(roots[0]).several > BatchSize.UNREDUCED:
         of_data = inputs is not None and not any(leaf in interp.tape.owned for leaf in interp.leaves_of(inputs))
-        interp.tape.unreduced.append((roots[0], interp.site(node), cuts.name_of(interp, node), of_data))
+        interp.incidents.unreduced.append((roots[0], interp.site(node), cuts.name_of(interp, node), of_data))
     elif alone and isinstance(roots[0], TensorRef) and roots[0].cell.scalar:
-        interp.tape.reduced.add(interp.site(node))
+        interp.incidents.reduced.add(interp.site(node))
     create = keywords.get("create_graph", False)
     retain = keywords.get("retain_graph", keywords.get("retain_variables"))
     if "retain_variables" in keywords:
@@ -138,7 +139,9 @@ def _detach_itself(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Va
         interp.crash("a view cannot be detached in place")
         known = not (tensor.guessed or tensor.cell.unsure or isinstance(made.site.node, ast.Attribute))
         if known and made.operation not in catalogue.MAYBE_ITSELF and escapes.certainly_has_graph(tensor):
-            interp.tape.parts_changed.setdefault(interp.site(call.node), PartChange(made.site, None, detached=True))
+            interp.incidents.parts_changed.setdefault(
+                interp.site(call.node), PartChange(made.site, None, detached=True)
+            )
     if tensor.cell.leaf is not None:
         attributes.require_grad(interp, tensor, False, call.node)
     tensor.cell.detachment = cuts.dropped(interp, [tensor], call.node, "detach")
@@ -212,7 +215,7 @@ def call_tensor_method(
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.
         if name == "numpy" and interp.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):
-            interp.tape.escapes[interp.site(node)] = GraphLeak("numpy")
+            interp.incidents.escapes[interp.site(node)] = GraphLeak("numpy")
         if name in ("item", "tolist", "numpy"):
             made = interp.fresh_symbol("number" if name == "item" else name)
             if tensor.cell.constant:
@@ -396,7 +399,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         has_graph = has_graph or (out.cell.leaf is None and escapes.certainly_has_graph(out))
         interp.change(out, node)
         if interp.grad and has_graph:
-            interp.tape.outs.add(interp.site(node))
+            interp.incidents.outs.add(interp.site(node))
             meant = operate(interp, name, args, {key: one for key, one in keywords.items() if key != "out"}, node)
             if isinstance(meant, TensorRef):  # PyTorch refuses; all who know the tensor were to see the result
                 out.cell.node = meant.cell.node

@@ -160,7 +160,7 @@ class InstanceKind(Kind[Instance]):
         former = value.names.get(name)
         if former is not None and former.value is not slot.value:
             holding.given_up(interp, former.value)
-            if interp.statement in interp.tape.asked and class_lookup.is_module(value):
+            if interp.statement in interp.incidents.asked and class_lookup.is_module(value):
                 gradients.note_refused(interp, former.value, slot.value, by.expression, by.target)
         value.names[name] = slot
         attributes.put_in_place(interp, class_lookup.base_module(value), name, slot.value, by.target)

@@ -62,7 +62,7 @@ class ModuleKind(Kind[TorchModule]):
     def set_attribute(self, interp: Interpreter, value: TorchModule, name: str, slot: Binding, by: Assignment) -> None:
         if by.checked and value.leaf is not None and attributes.is_parameter(name) and _is_no_parameter(slot.value):
             interp.crash(f"`{name}` of a layer is a parameter, and takes no other tensor")
-            if interp.statement in interp.tape.asked and name in value.children:
+            if interp.statement in interp.incidents.asked and name in value.children:
                 gradients.note_refused(interp, value.children[name].value, slot.value, by.expression, by.target)
         if name == "inplace":
             value.options[name] = slot.value

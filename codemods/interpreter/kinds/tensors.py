@@ -96,7 +96,7 @@ class TensorKind(Kind[TensorRef]):
         if name in ("grad", "_grad"):
             if value.cell.leaf is not None:
                 value.cell.leaf.asked = True
-                interp.tape.asked[interp.statement] = value.cell.leaf
+                interp.incidents.asked[interp.statement] = value.cell.leaf
             elif _has_no_gradient(interp, value):
                 gradients.note_missing(interp, value, node)
                 return None

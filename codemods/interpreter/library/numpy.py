@@ -30,7 +30,7 @@ def _numpy(interp: Interpreter, call: Call, *args: Value, **keywords: Value) -> 
 def _follows_a_refusal(interp: Interpreter, args: Iterable[Value]) -> bool:
     """Whether a tensor among *args* stands for what a function of NumPy, which refused its tensors, was to compute."""
     lost = [cuts.lost_by(value) for value in args if isinstance(value, TensorRef)]
-    return any(cut.site in interp.tape.escapes for one in lost if one is not None for cut in one.cuts)
+    return any(cut.site in interp.incidents.escapes for one in lost if one is not None for cut in one.cuts)
 
 
 def _is_row(args: tuple[Value, ...]) -> bool:

@@ -1,8 +1,9 @@
-"""Autograd's records of a run: the tape, the grad mode, the state of leaves and the hooks."""
+"""Autograd's records of a run: the tape, the incidents, the grad mode, the state of leaves and the hooks."""
 
 from __future__ import annotations
 
 from autofix.codemods.autograd.graph import Leaf, Tape
+from autofix.codemods.interpreter.state.incidents import Incidents
 from autofix.codemods.interpreter.state.numbers import Numbers
 from autofix.codemods.interpreter.values import Binding, Hook
 from autofix.codemods.source.sources import Site
@@ -13,6 +14,7 @@ class Recording:
 
     def __init__(self) -> None:
         self.tape = Tape()
+        self.incidents = Incidents()
         self.grad = True
         self.guard: Site | None = None
         """The place that turned grad mode off, where it is off."""
