@@ -187,6 +187,20 @@ def test_every_folder_has_its_floor() -> None:
     assert not [folder for folder in folders - {"autofix.codemods"} if floor_of(folder) is None]
 
 
+def test_the_kinds_of_values_are_known_by_their_values_alone() -> None:
+    """Nobody but the module that composes the interpreter loads the behaviour of a kind: it is asked of a value."""
+    kinds = "autofix.codemods.interpreter.kinds"
+    composer = "autofix.codemods.interpreter.interpreter"
+    users = {module for module, path in MODULES.items() for used in loaded(path) if used.startswith(f"{kinds}.")}
+    others = users - {composer}
+    assert composer in users
+    assert all(
+        used in (f"{kinds}.kind", kinds) or not used.startswith(kinds)
+        for one in others
+        for used in loaded(MODULES[one])
+    )
+
+
 def test_no_import_goes_in_a_circle() -> None:
     """Modules load each other in one order, imports inside functions included."""
     arrows = {module: set(loaded(path)) - {module} for module, path in MODULES.items()}

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from autofix.codemods.facts import Certainty, GraphCopied, GraphEscapes, GraphHeld, StaleGraph
+from autofix.codemods.facts import Certainty, Doubt, GraphCopied, GraphEscapes, GraphHeld, StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 from autofix.engine import analyse
@@ -818,3 +818,112 @@ class Trainer:
 def test_a_reader_of_a_newer_list_of_the_same_name_has_no_use_for_the_older(again: str, send: str, number: int) -> None:
     analysis = analyse(EVALUATED.replace("AGAIN", again).replace("SEND", send), "train.py")
     assert len(analysis.findings) == number
+
+
+AGENT = """\
+import torch
+from torch import nn
+
+class Agent:
+    def __init__(self):
+        self.model, self.cell = nn.Linear(4, 1), nn.GRUCell(4, 4)
+        self.opt = torch.optim.Adam([*self.model.parameters(), *self.cell.parameters()])
+        self.h = torch.zeros(8, 4)
+        INIT
+
+    def learn(self, x, y):
+        self.h = self.cell(x, self.h)
+        loss = nn.functional.mse_loss(self.model(self.h), y)
+        UPDATE
+        CUT
+"""
+UPDATES = {
+    "itself": "self.opt.zero_grad(); loss.backward(); self.opt.step()",
+    "in a method": """self.update(loss)
+
+    def update(self, loss):
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()""",
+    "in its turn": """self.opt.step(); self.opt.zero_grad()
+
+    def step(self, loss):
+        loss.backward()""",
+}
+
+
+def agent(update: str = UPDATES["itself"], init: str = "pass", cut: str = "pass", method: str = "") -> str:
+    text = AGENT.replace("UPDATE", update).replace("INIT", init).replace("CUT", cut)
+    return f"{text}\n{method}" if method else text
+
+
+@pytest.mark.parametrize("update", ["itself", "in a method"])
+def test_a_method_that_is_a_training_step_is_called_for_each_batch(update: str) -> None:
+    seen = analyze(Program.of(agent(UPDATES[update]), "agent.py"))
+    (fact,) = seen.facts
+    assert isinstance(fact, StaleGraph)
+    assert fact.certainty is Certainty.LIKELY
+    assert fact.reason is Doubt.ENTERED
+    assert fact.loop is not None
+    assert fact.loop.line == 11
+    assert {role.phrase for role in fact.roles() if role.name == "loop"} == {"across calls of this method"}
+
+
+RESET = "    def reset(self):\n        self.h = torch.zeros(8, 4)\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        agent(cut="self.h = self.h.detach()"),
+        agent(method=RESET),
+        agent(init="self.reset()", method=RESET),
+        agent(init="self.reset()", method=RESET.replace("self.h = torch.zeros(8, 4)", "self.h.detach_()")),
+        agent(method="def begin(agent):\n    agent.h = None\n"),
+        agent(UPDATES["in its turn"]),
+        agent().replace("        self.h = self.cell", "        for _ in range(1):\n            self.h = self.cell"),
+    ],
+    ids=["detached", "reset", "reset at first", "detached at first", "set by others", "no step", "still a step"],
+)
+def test_a_state_that_others_may_reset_between_two_calls_is_no_mistake(text: str) -> None:
+    loops = "for _ in range(1)" in text
+    assert bool(analyze(Program.of(text, "agent.py")).facts) is loops
+
+
+def test_what_prepares_a_method_is_called_for_each_batch_as_well() -> None:
+    text = """\
+import torch
+from torch import nn
+
+class Model:
+    def __init__(self):
+        self.net = nn.Linear(4, 1)
+        self.opt = torch.optim.Adam(self.net.parameters())
+
+    def set_input(self, x, y):
+        self.x, self.y = x, y
+
+    def forward(self):
+        self.out = self.net(self.x)
+
+    def optimize(self):
+        self.opt.zero_grad()
+        nn.functional.mse_loss(self.out, self.y).backward()
+        self.opt.step()
+"""
+    seen = analyze(Program.of(text, "model.py"))
+    assert seen.facts == ()
+    assert seen.passes == {17}
+
+
+def test_a_caller_that_is_followed_makes_it_certain() -> None:
+    main = """\
+import torch
+from agent import Agent
+
+agent = Agent()
+for _ in range(3):
+    agent.learn(torch.randn(8, 4), torch.randn(8, 1))
+"""
+    program = Program.of(main, "main.py", {"agent.py": agent()})
+    assert {fact.certainty for fact in analyze(program).facts} == {Certainty.CERTAIN}

@@ -64,7 +64,7 @@ def repeat(interp: Interpreter, instance: Instance, names: Sequence[str], place:
     try:
         return _drive(interp, _METHODS.format(calls), instance, place, interp.log.called)
     finally:
-        interp.log.called |= before
+        interp.log.called = interp.log.called | before
 
 
 def _drive(
