@@ -8,7 +8,6 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from types import MappingProxyType
 from typing import NamedTuple
 
 from autofix.codemods.autograd import groups
@@ -254,23 +253,34 @@ CONTAINS, LEADS = 2, 1
 """Nearness of a function to a pass: it contains one, or leads to one by name."""
 
 
-class Ways(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Ways:
     """The functions and words of a program that lead to a backward pass."""
 
-    functions: Mapping[Hashable, int] = MappingProxyType({})
+    functions: Mapping[Hashable, int] = field(default_factory=dict)
     """By node of a function, how near it is to a pass."""
     words: Collection[str] = frozenset()
     """The words by which code calls these functions."""
+    _begun: dict[ast.stmt, frozenset[str]] = field(default_factory=dict)
+    """Answers for single statements: paths ask for the sides of the same conditions again and again."""
 
     def begin_in(self, statements: Iterable[ast.stmt]) -> set[str]:
         """The words by which statements run a pass, or call a function that leads to one."""
-        found: set[str] = set()
-        for part in chain.from_iterable(map(ast.walk, statements)):
-            if isinstance(part, ast.Name) and part.id in self.words:
-                found.add(part.id)
-            elif isinstance(part, ast.Attribute) and (part.attr in _CALLS or f".{part.attr}" in self.words):
-                found.add(part.attr)
-        return found
+        return set().union(*map(self._begin_in, statements))
+
+    def _begin_in(self, statement: ast.stmt) -> frozenset[str]:
+        known = self._begun.get(statement)
+        if known is None:
+            known = self._begun[statement] = frozenset(filter(None, map(self._word_of, ast.walk(statement))))
+        return known
+
+    def _word_of(self, part: ast.AST) -> str:
+        """The word by which a node leads to a pass; empty for others."""
+        if isinstance(part, ast.Name):
+            return part.id if part.id in self.words else ""
+        if isinstance(part, ast.Attribute) and (part.attr in _CALLS or f".{part.attr}" in self.words):
+            return part.attr
+        return ""
 
 
 def ways(sources: Sources) -> Ways:

@@ -62,12 +62,29 @@ def whole_of(value: Value) -> str:
 
     Nothing where there are none in it, or where that cannot be written.
     """
+    if isinstance(value, (Sequence, Mapping)) and not _has_graphs(value):
+        return ""
     if _holds_itself(value):
         return ""
     if isinstance(value, Instance):
         return "\n".join(_object(value))
     made = _detached(value, NAME, ITEMS)
     return "" if made is None or made == NAME else f"{NAME} = {made}"
+
+
+def _has_graphs(value: Value) -> bool:
+    """Whether a container has a tensor with a graph, at any depth of containers."""
+    pending, seen = [value], {id(value)}
+    while pending:
+        for slot in slots_of(pending.pop()):
+            held = slot.value
+            if isinstance(held, TensorRef):
+                if held.cell.node is not None:
+                    return True
+            elif isinstance(held, (Sequence, Mapping)) and id(held) not in seen:
+                seen.add(id(held))
+                pending.append(held)
+    return False
 
 
 def _holds_itself(value: Value, above: tuple[int, ...] = (), done: set[int] | None = None) -> bool:
