@@ -44,6 +44,7 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     Value,
 )
+from autofix.codemods.source.nodes import statements_by_level
 from autofix.codemods.source.sources import Parsed, Site, last_name
 
 if TYPE_CHECKING:
@@ -393,7 +394,7 @@ def _behind_leaving(parsed: Parsed) -> dict[ast.AST, list[ast.stmt]]:
     """
     found: dict[ast.AST, list[ast.stmt]] = {}
     behind: dict[ast.AST, list[ast.stmt]] = {}
-    for parent in parsed.nodes.within(parsed.tree):
+    for parent in (parsed.tree, *statements_by_level(parsed.tree)):
         goes_on = behind.get(parent, []) if isinstance(parent, ast.If) else []
         blocks = [getattr(parent, name, ()) for name in ("body", "orelse", "finalbody")]
         for block in (one for one in blocks if isinstance(one, list)):
