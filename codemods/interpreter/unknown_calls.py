@@ -73,6 +73,9 @@ def call_unknown(
             cuts.sent_back(interp, [receiver], node)
             return None
         return cuts.carry(interp, interp.fresh_symbol(name), [receiver, *values], node, "numpy")
+    if not name and receiver.leaf is None and is_model(interp, key):
+        receiver.leaf = interp.leaf("model", node)
+        receiver.leaf.doubtful = True
     label = ("method", key, name)
     if receiver.leaf is not None and _MAKES_STATE.search(name):
         return interp.fresh_symbol(name)
@@ -86,6 +89,17 @@ def call_unknown(
         layer=not name and _is_object_of_class(key),
         saved=unread_networks.saved(receiver.leaf),
     )
+
+
+def is_model(interp: Interpreter, key: Hashable) -> bool:
+    """Whether an unknown value is an attribute or an argument that the program treats as a model elsewhere.
+
+    A trainer calls ``self.model(x)`` in one method, and ``self.model.eval()`` in another, which was not executed.
+    """
+    match key:
+        case ("attr" | "parameter", _, str(name)):
+            return name in interp.sources.models
+    return False
 
 
 def _is_object_of_class(key: Hashable) -> bool:

@@ -211,6 +211,16 @@ def _parameters_set(nodes: Nodes) -> set[tuple[str, str]]:
     }
 
 
+_OF_MODELS = ("parameters", "named_parameters", "train", "eval")
+"""Methods that tell a module from other things that can be called."""
+
+
+def _models(nodes: Nodes) -> set[str]:
+    asked = (node.func for node in nodes.of(ast.Call) if not node.args or isinstance(node.args[0], ast.Constant))
+    owners = (one.value for one in asked if isinstance(one, ast.Attribute) and one.attr in _OF_MODELS)
+    return {last_name(owner) for owner in owners if isinstance(owner, (ast.Name, ast.Attribute))} - {"self"}
+
+
 @lru_cache(maxsize=4096)
 def _says_any(text: str, words: tuple[str, ...]) -> bool:
     """Whether one of the words stands in a text, which may be part of many programs."""
@@ -265,6 +275,11 @@ class Sources:
     def parameters_set(self) -> set[tuple[str, str]]:
         """Owner and name of attributes set to parameters: ``layer``, ``bias`` for ``layer.bias = nn.Parameter(b)``."""
         return {pair for source in self.all for pair in source.nodes.once(_parameters_set)}
+
+    @cached_property
+    def models(self) -> set[str]:
+        """The names of variables and attributes that the program asks for parameters, or gives a mode, anywhere."""
+        return {name for source in self.all for name in source.nodes.once(_models)}
 
     def module(self, name: str, level: int, importer: Source) -> Source | None:
         """The file that ``import name`` in *importer* means, with *level* dots before it; None where it has none."""

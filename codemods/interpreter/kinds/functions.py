@@ -16,6 +16,7 @@ from autofix.codemods.interpreter.values import (
     Function,
     GradMode,
     Guarded,
+    Instance,
     Method,
     Name,
     Partial,
@@ -40,8 +41,8 @@ class _WithAttributes(Kind[V]):
             return interp.read(slot)
         if name == "__name__" and isinstance(function, Function):
             return function.name
-        if isinstance(value, Method) and isinstance(value.receiver, Symbol):
-            return Method(interp.symbol(("attr", value.receiver.key, value.name)), name, node)
+        if isinstance(value, Method) and isinstance(value.receiver, (Symbol, Instance)):
+            return Method(attributes.plain(interp, value), name, node)
         return interp.fresh_symbol("attr", name)
 
     def set_attribute(self, interp: Interpreter, value: V, name: str, slot: Binding, by: Assignment) -> None:

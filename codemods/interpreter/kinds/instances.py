@@ -21,6 +21,7 @@ from autofix.codemods.interpreter import (
     mapping_keys,
     parametrized,
     streams,
+    unknown_calls,
     unpacking,
     written,
 )
@@ -94,6 +95,9 @@ class InstanceKind(Kind[Instance]):
             return None
         if name in ("_replace", "_asdict") and class_lookup.is_named_tuple(value.cls):
             return _of_record(interp, value, name, keywords, node)
+        owner = attributes.plain(interp, Method(value, name, node))
+        if isinstance(owner, Symbol) and unknown_calls.is_model(interp, owner.key):  # of a base that was not read
+            return unknown_calls.call_unknown(interp, owner, "", args, keywords, node)
         return modules.call_module_method(interp, value, name, args, keywords, node)
 
     def attribute(self, interp: Interpreter, value: Instance, name: str, node: ast.expr) -> Value:
