@@ -14,6 +14,7 @@ from autofix.codemods.interpreter.checkpoint import Prelude
 from autofix.codemods.interpreter.entries import Ways
 from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.interpreter.state.incidents import RetainedGraph
+from autofix.codemods.interpreter.unread_losses import Parts
 from autofix.codemods.source.sources import Site, Source
 
 
@@ -77,6 +78,8 @@ class Known:
     handed: set[ast.ClassDef] = field(default_factory=set)
     driven: dict[Span, Collection[ast.AST] | None] = field(default_factory=dict)
     """The last three are as :class:`autofix.codemods.interpreter.state.log.Log` says."""
+    losses_of_calls: Parts = field(default_factory=dict)
+    """Calls of unread code that gave what a path has sent backward (:mod:`..interpreter.unread_losses`)."""
     sources: list[Source] = field(default_factory=list)
     used: set[ast.AST] = field(default_factory=set)
     """Statements through which a pass came on some path."""

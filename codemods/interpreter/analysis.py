@@ -154,6 +154,8 @@ def _observe(sources: Sources, only: Path | None, untrained: Collection[str]) ->
     found = Known(sources=sources.all)
     if only is not None:
         _follow(sources, BranchPolicy(only), found)
+        if found.losses_of_calls:
+            _follow(sources, BranchPolicy(only), found)
         return replace(_result(found), alone=False)
     found.ways_to_passes = cache(partial(ways, sources))
     called: set[ast.AST] = set()
@@ -165,7 +167,10 @@ def _observe(sources: Sources, only: Path | None, untrained: Collection[str]) ->
         if _function_node(sources.main, entry) in called:
             continue
         first = Path(entry=entry, passless=not sends)
+        assumed = _assumed(found)
         reached = _follow_all(sources, Paths(_most(entry), first, imported), found, called, trained)
+        if _assumed(found) > assumed and not _is_spent(found):
+            reached = _follow_all(sources, Paths(_most(entry), first, imported), found, called, trained)
         if sends and "." in entry and not _is_spent(found) and not (reached and _all_reached(sources, entry, found)):
             # The function waits for a memory to fill, or trains a second network every few steps.
             aged = first._replace(lived=True)
@@ -177,6 +182,11 @@ def _observe(sources: Sources, only: Path | None, untrained: Collection[str]) ->
     known = {fact: path for fact, path in found.facts.items() if not path.supposed or isinstance(fact, Overwritten)}
     found.facts = known
     return _result(found)
+
+
+def _assumed(found: Known) -> int:
+    """Number of results of unread code that paths have seen sent backward."""
+    return sum(map(len, found.losses_of_calls.values()))
 
 
 def _all_reached(sources: Sources, entry: str, found: Known) -> bool:
@@ -250,6 +260,7 @@ def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> tuple[Inter
     begun = found.prelude.begin(policy) if policy.path.entry != MODULE else None
     interp = begun or ProgramInterpreter(sources, policy)
     policy.ways = found.ways_to_passes
+    interp.losses_of_calls = found.losses_of_calls
     try:
         if begun is None:
             _prepare(interp)

@@ -18,7 +18,17 @@ from autofix.codemods.autograd.catalogue import (
 )
 from autofix.codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.facts import Form
-from autofix.codemods.interpreter import asked_again, callbacks, cuts, dtypes, escapes, holding, overwriting, parts
+from autofix.codemods.interpreter import (
+    asked_again,
+    callbacks,
+    cuts,
+    dtypes,
+    escapes,
+    holding,
+    overwriting,
+    parts,
+    unread_losses,
+)
 from autofix.codemods.interpreter.forms import form_of, whole_of
 from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -304,6 +314,7 @@ class Recorder(Interpreter):
         callbacks.note(self, values, node)
         if leaf is None and not differentiable:
             cuts.handed_over(self.tensors(*values))
+        leaf = leaf or unread_losses.leaf_of(self, node)
         leaves = [leaf] if leaf is not None else []
         for value in values:
             leaves.extend(self.leaves_of(value))
@@ -315,6 +326,8 @@ class Recorder(Interpreter):
             return made
         found = self.fresh_symbol("call", label)
         asked_again.note(self, found, label, values)
+        self.results[found.key] = unread_losses.Result(node, label, values)
+        unread_losses.give(self, found, node, values)
         return found
 
     def detached(

@@ -21,6 +21,7 @@ from autofix.codemods.interpreter import (
     holding,
     outside,
     overwriting,
+    unread_losses,
 )
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
 from autofix.codemods.interpreter.state.incidents import GraphLeak, PartChange
@@ -57,6 +58,8 @@ def run_backward(
         if tensor.cell.node is not None
     ]
     if not operands:
+        for root in roots:
+            unread_losses.note_sent(interp, root)
         cuts.sent_back(interp, roots, node)
         return None
     interp.passed()

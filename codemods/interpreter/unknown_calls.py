@@ -20,6 +20,7 @@ from autofix.codemods.interpreter import (
     optimizers,
     overridden,
     tensor_calls,
+    unread_losses,
     unread_networks,
     written,
 )
@@ -63,6 +64,8 @@ def call_unknown(
     result = of_unknown.call(interp, Call(node, name), receiver, given=args, keywords=keywords)
     if result is not DECLINED:
         return result
+    if name == "backward" and not args:
+        unread_losses.note_sent(interp, receiver)
     optimizer = optimizers.guessed(interp, args, keywords, node)
     if optimizer is not None:
         return optimizer

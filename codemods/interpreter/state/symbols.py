@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Hashable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter.kinds.kind import kind_of
@@ -22,6 +23,7 @@ from autofix.codemods.source.sources import Source, Sources
 if TYPE_CHECKING:
     from autofix.codemods.autograd.graph import Leaf, Node
     from autofix.codemods.interpreter.datasets import Served
+    from autofix.codemods.interpreter.unread_losses import Parts, Result
 
 
 _FIRST = 1 << 40
@@ -76,6 +78,12 @@ class Symbols(Environment):
         """Parameters that are frozen while one of several optimizers has its turn, by the identities of the modules."""
         self.callbacks: dict[ast.AST, tuple[Value, Source, ast.expr]] = {}
         """Functions that were handed to code which was not read, where that was, by their nodes."""
+        self.results: dict[Hashable, Result] = {}
+        """The calls that gave unknown values, by the keys of the values."""
+        self.losses_of_calls: Parts = {}
+        """Calls whose results, or parts of them, an earlier run has seen sent backward."""
+        self.leaves_of_calls: dict[ast.expr, Leaf] = {}
+        """Leaves that stand for the parameters of such calls."""
         self.parallel: set[int] = set()
         """Identities of the models for which a wrapper stands: ``DataParallel(model)``."""
         self.zeroing: set[Hashable] = set()
@@ -131,6 +139,13 @@ class Symbols(Environment):
     def shortened(self, key: Hashable) -> Hashable:
         """*key*, or a number in its place where it is long."""
         return key if is_short(key) else self._number(key)
+
+    def lengthened(self, key: Hashable) -> Hashable:
+        """The key for which *key* stands, if it is a number for a long one: inverse of :meth:`shortened`."""
+        match key:
+            case ("~" | "long", "key", int(number)):
+                return next(islice(self._numbers, number, None), key)
+        return key
 
     def _number(self, key: Hashable) -> Hashable:
         """A number for a long key: one that is built of itself twice, again and again, would double each time."""

@@ -1,0 +1,110 @@
+"""Losses that code which was not read has computed, and that the program sends backward all the same.
+
+``loss = self.criterion(output, target)`` of a trainer whose base was not read is an unknown value.  A pass from it does
+not fail, so that it has a graph, whoever made it: the run notes at the pass which call gave it, and the next run takes
+the result of that call for a tensor with a graph.  Nothing is concluded about what the call was given.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from autofix.codemods.autograd import catalogue
+from autofix.codemods.autograd.graph import Leaf
+from autofix.codemods.interpreter.values import Binding, Symbol, TensorRef, Value
+
+if TYPE_CHECKING:
+    from autofix.codemods.interpreter.protocol import Interpreter
+
+_DEPTH = 12
+"""Steps from an unknown value to the call that it comes from."""
+_MOST = 4
+"""Calls that one loss may come from: of a longer sum nobody knows which term has the graph."""
+WHOLE = None
+"""What is sent backward is the result itself, and no part of it."""
+
+Parts = dict[ast.expr, set[Hashable]]
+"""Calls, and what of their results was sent backward: ``WHOLE``, or the kind and the key of a part."""
+
+
+class Result(NamedTuple):
+    """The call that gave an unknown value."""
+
+    node: ast.expr
+    label: Hashable
+    given: Sequence[Value]
+
+
+def note_sent(interp: Interpreter, loss: Value) -> None:
+    """A pass is sent from *loss*: if that is unknown, note the calls that it comes from."""
+    if not isinstance(loss, Symbol) or loss.detachment is not None:
+        return
+    found = list(dict.fromkeys(_calls_behind(interp, loss.key, WHOLE, _DEPTH)))
+    if len(found) <= _MOST:
+        for node, part in found:
+            interp.losses_of_calls.setdefault(node, set()).add(part)
+
+
+def _calls_behind(
+    interp: Interpreter, key: Hashable, part: Hashable, depth: int
+) -> Iterator[tuple[ast.expr, Hashable]]:
+    """The calls that a value with this *key*, or the *part* of it, comes from."""
+    key = interp.lengthened(key)
+    made = interp.results.get(key)
+    if not depth or not isinstance(key, tuple):
+        return
+    if made is not None:
+        within = list(_passed_on(made))
+        if not within:
+            yield made.node, part
+        for one in within:
+            yield from _calls_behind(interp, one, WHOLE, depth - 1)
+        return
+    match key:
+        case ("item" | "attr" as kind, owner, name):
+            yield from _calls_behind(interp, owner, (kind, name), depth - 1)
+        case ("add" | "sub" | "mul" | "div" | "neg" | "plus", *terms):
+            for term in terms:
+                yield from _calls_behind(interp, term, WHOLE, depth - 1)
+
+
+def _passed_on(made: Result) -> Iterator[Hashable]:
+    """The keys of what an operation makes its result of: ``loss.mean()``, ``scaler.scale(loss)``."""
+    match made.label:
+        case ("method", _, "scale"):
+            yield from (value.key for value in made.given if isinstance(value, Symbol))
+        case ("method", owner, str(name)) if catalogue.is_method(name) or name in catalogue.of_tensors():
+            yield owner
+
+
+def leaf_of(interp: Interpreter, node: ast.expr) -> Leaf | None:
+    """The leaf that stands for the parameters of a call whose result is sent backward; None for other calls."""
+    if not interp.grad or WHOLE not in interp.losses_of_calls.get(node, ()):
+        return None
+    return _leaf(interp, node)
+
+
+def give(interp: Interpreter, found: Symbol, node: ast.expr, values: Sequence[Value]) -> None:
+    """Give those parts of a result, *found*, that are sent backward a graph: ``loss, stats = self.loss(batch)``."""
+    if not interp.grad:
+        return
+    for part in interp.losses_of_calls.get(node, ()):
+        match part:
+            case ("attr", str(name)):
+                interp.attributes_of_opaque[found.key, name] = Binding(_loss(interp, node, values))
+            case ("item", index):
+                interp.attributes_of_opaque[found.key, f"[{index!r}]"] = Binding(_loss(interp, node, values))
+
+
+def _loss(interp: Interpreter, node: ast.expr, values: Sequence[Value]) -> TensorRef:
+    return interp.operation("call", list(values), node, leaves=[_leaf(interp, node)], opaque=True)
+
+
+def _leaf(interp: Interpreter, node: ast.expr) -> Leaf:
+    known = interp.leaves_of_calls.get(node)
+    if known is None:
+        known = interp.leaves_of_calls[node] = interp.leaf("model", node)
+        known.doubtful = True
+    return known
