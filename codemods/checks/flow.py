@@ -19,9 +19,12 @@ def collect(interp: Interpreter, found: Known) -> None:
     known = tape.owned and not tape.unknown_owner
     place = _places()
     later = set(map(id, _later(tape.passes)))
+    unread = set(interp.leaves_of_calls.values())
     for one in tape.passes:
         line = one.site.line
         found.passes.add(line)
+        if not unread or not unread.issuperset(filter(None, (producer.leaf for _, producer in one.edges))):
+            found.read.add(line)
         if not one.idle:
             found.training.add(line)
 

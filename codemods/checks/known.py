@@ -67,6 +67,8 @@ class Known:
     crashes: set[tuple[int, str]] = field(default_factory=set)
     rootless: set[int] = field(default_factory=set)
     passes: set[int] = field(default_factory=set)
+    read: set[int] = field(default_factory=set)
+    """The lines of those whose graph is not just that of a result which code that was not read has computed."""
     training: set[int] = field(default_factory=set)
     """Lines of the passes that reach something which may be trained."""
     holdings: dict[GraphHeld, RetainedGraph] = field(default_factory=dict)

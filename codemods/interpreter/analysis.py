@@ -126,7 +126,7 @@ def _result(known: Known) -> AnalysisResult:
         tuple(known.facts[fact] for fact in facts),
         known.steps,
         frozenset(call.lineno + source.start for source, call in reach.written(known.sources)),
-        tuple(reach.missed(known.sources, known.passes | known.rootless, known.executed, complete=known.complete)),
+        tuple(reach.missed(known.sources, known.read | known.rootless, known.executed, complete=known.complete)),
         known.every == 1,
         frozenset(known.supposed),
     )

@@ -314,15 +314,16 @@ class Recorder(Interpreter):
         callbacks.note(self, values, node)
         if leaf is None and not differentiable:
             cuts.handed_over(self.tensors(*values))
-        leaf = leaf or unread_losses.leaf_of(self, node)
-        leaves = [leaf] if leaf is not None else []
+        supposed = unread_losses.leaf_of(self, node) if leaf is None else None
+        own = leaf or supposed
+        leaves = [own] if own is not None else []
         for value in values:
             leaves.extend(self.leaves_of(value))
-        if self.operands(*values) or (leaf is not None and self.grad):
+        if self.operands(*values) or (own is not None and self.grad):
             made = self.operation("call", values, node, leaves=leaves, opaque=True, extra_saved=saved)
             if made.cell.node is not None:
                 made.cell.node.doubtful = leaf is None and not differentiable
-                made.cell.node.layer = layer
+                made.cell.node.layer = layer or supposed is not None
             return made
         found = self.fresh_symbol("call", label)
         asked_again.note(self, found, label, values)
