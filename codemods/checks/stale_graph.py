@@ -91,6 +91,7 @@ def _fact(stale: FreedGraphUse, tape: Tape, serving: Collection[int]) -> StaleGr
         text=told(origin),
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
         severed=rivals.severed(node, (stale.freed, stale.failed), tape) if point is None else None,
+        fed=kept is None or rivals.is_fed(node, kept.statement.span),
         differentiated=_is_differentiated(stale.freed, tape),
     )
 
