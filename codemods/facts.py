@@ -227,6 +227,8 @@ class StaleGraph(Fact):
     """Whether an earlier iteration of the loop made the tensor; false for a tensor made before the loop."""
     carried_within: bool = field(default=False, compare=False, metadata={"role": False})
     """Whether a loop inside carries it on, too, within one iteration: a state of a sequence, or of time steps."""
+    fed: bool = field(default=True, compare=False, metadata={"role": False})
+    """Whether the call that made the tensor was given something with a graph: noise, and most data, have none."""
     carriers: tuple[Carrier, ...] = ()
     """All the statements that carried the tensor, in order."""
     outside: tuple[Carrier, ...] = ()

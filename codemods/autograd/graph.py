@@ -9,6 +9,7 @@ from enum import IntEnum
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+from autofix.codemods.autograd import groups
 from autofix.codemods.facts import Form
 from autofix.codemods.source.sources import Site
 
@@ -224,6 +225,16 @@ class Node:
     def was_walked(self) -> bool:
         """Whether a pass went over it: then its value has a graph."""
         return self.walked is not None or any(one.walked is not None for one in self.readings)
+
+    def is_output_of(self, operation: Node) -> bool:
+        """Whether it stands for another output of an *operation*, made by the same call: an LSTM's state."""
+        return (
+            self.operation == "select"
+            and operation.operation in groups.RECURRENT
+            and not self.saves
+            and [operand.node for operand in self.operands] == [operation]
+            and (self.site, self.stack, self.loops) == (operation.site, operation.stack, operation.loops)
+        )
 
     @property
     def is_one_of_several(self) -> bool:
@@ -657,8 +668,12 @@ def _entry(
 ) -> tuple[Node, Node | None, tuple[StoreEvent, ...]]:
     """The edge by which the way to *node* enters the current iteration: what earlier ones computed is the past.
 
-    Where iterations lie between the pass that *freed* the graph and this one, they are one window with this one's.
+    Where iterations lie between the pass that *freed* the graph and this one, they are one window with this one's.  An
+    LSTM's state is no computation of its own: what reads it reads the LSTM.
     """
+    while reader is not None and reader.is_output_of(node):
+        node = reader
+        reader, provenance = parents[id(reader)]
     while reader is not None and crossing(reader.loops, current.loops) is not None:
         if freed is not None and reader.clock > freed.clock and crossing(freed.loops, reader.loops) is not None:
             break

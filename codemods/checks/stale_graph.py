@@ -92,6 +92,7 @@ def _fact(stale: FreedGraphUse, interp: Interpreter, serving: Collection[int]) -
         text=told(origin),
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
         severed=rivals.severed(node, (stale.freed, stale.failed), tape) if point is None else None,
+        fed=kept is None or rivals.is_fed(node, kept.statement.span),
         differentiated=_is_differentiated(stale.freed, interp),
     )
 

@@ -181,9 +181,14 @@ def only_looks_up(function: ast.AST) -> bool:
 
 
 def _gives_back(statement: ast.stmt) -> bool:
-    """Whether a statement returns what it looks up, or does so on a condition, or else in another place."""
+    """Whether a statement returns what it looks up, or does so on a condition, or else in another place.
+
+    A name of its own for a part of what it looks up changes nothing.
+    """
     match statement:
         case ast.Return() | ast.Raise() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Assign(targets=[ast.Name()]) | ast.AnnAssign(target=ast.Name()):
             return True
         case ast.If():
             return all(map(_gives_back, (*statement.body, *statement.orelse)))

@@ -12,7 +12,7 @@ import ast
 from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from autofix.codemods.autograd.graph import StoreEvent
 from autofix.codemods.facts import Form
@@ -21,6 +21,7 @@ from autofix.codemods.interpreter.forms import form_of
 from autofix.codemods.interpreter.values import (
     Instance,
     Mapping,
+    Name,
     Scope,
     Sequence,
     TensorImpl,
@@ -104,20 +105,51 @@ def _path(known: dict[str, Value], wanted: Value) -> str:
 def _among_modules(scope: Scope, names_here: dict[str, Value], wanted: Value) -> str:
     """``net[*Leaky]`` for one of the modules of a class of the program's that stand anywhere below ``net``.
 
-    It is ``net[*?]`` where *scope* does not know the class by its own name.
+    ``net[*Leaky].states`` for a container that such a module has. It is ``net[*?]`` where *scope* does not know the
+    class by its own name.
     """
-    if not isinstance(wanted, Instance) or not class_lookup.is_module(wanted):
+    owner, rest = (wanted, "") if isinstance(wanted, Instance) else _owner_among(names_here, wanted)
+    if owner is None or not class_lookup.is_module(owner):
         return ""
-    for name, value in names_here.items():
-        if isinstance(value, (TorchModule, Instance)) and value is not wanted and module_tree.holds(value, wanted):
+    for name, value in _modules_of(names_here):
+        if value is not owner and module_tree.holds(value, owner):
             known: Scope | None = scope
             while known is not None:
-                found = known.names.get(wanted.cls.name)
-                if found is not None and found.value is wanted.cls:
-                    return f"{name}[*{wanted.cls.name}]"
+                found = known.names.get(owner.cls.name)
+                if found is not None and found.value is owner.cls:
+                    return f"{name}[*{owner.cls.name}]{rest}"
                 known = known.parent or (known.globals if known.globals is not known else None)
-            return f"{name}[*?]"
+            return f"{name}[*?]{rest}"
     return ""
+
+
+def _owner_among(names_here: dict[str, Value], wanted: Value) -> tuple[Instance | None, str]:
+    """The module below one that has a name here, and the suffix, by which a container is one of its attributes."""
+    for _, value in _modules_of(names_here):
+        for _, module in module_tree.paths(value):
+            if isinstance(module, Instance):
+                suffix = next((suffix for suffix, part in _attributes(module) if part is wanted), "")
+                if suffix:
+                    return module, suffix
+    return None, ""
+
+
+def _modules_of(known: dict[str, Value]) -> Iterator[tuple[str, TorchModule | Instance]]:
+    """The modules among the names, and those that other objects have as attributes: ``self.policy`` of an agent."""
+    for name, value in known.items():
+        if _has_modules(value):
+            yield name, value
+        elif isinstance(value, Instance):
+            parts = ((f"{name}{part}", inner) for part, inner in _attributes(value))
+            yield from ((path, inner) for path, inner in parts if _has_modules(inner))
+
+
+def _has_modules(value: Value) -> TypeGuard[TorchModule | Instance]:
+    """Whether a value has the method ``modules``: it is a module, or its class has a base that was not read."""
+    if class_lookup.is_any_module(value):
+        return True
+    bases = class_lookup.lineage(value.cls) if isinstance(value, Instance) else ()
+    return any(isinstance(base, Name) and not base.path.startswith(("builtins.", "abc.", "typing.")) for base in bases)
 
 
 def _attributes(value: Value) -> Iterator[tuple[str, Value]]:

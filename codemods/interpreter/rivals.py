@@ -105,6 +105,25 @@ def _behind(shared: Node, seen_by: BackwardCall) -> set[Leaf]:
     return cuts.leaves_under(given)
 
 
+def is_fed(made: Node, kept: Span) -> bool:
+    """Whether the call in a statement that made a node, and *kept* it, was given anything with a graph."""
+    chain = [*made.stack, made.site]
+    depth = next((at for at, site in enumerate(chain) if kept.contains(site.span)), None)
+    if depth is None:
+        return True
+    pending, seen = [made], {id(made)}
+    while pending:
+        for operand in pending.pop().operands:
+            node = operand.node
+            if node.leaf is not None or id(node) in seen:
+                continue
+            seen.add(id(node))
+            if [*node.stack, node.site][: depth + 1] != chain[: depth + 1]:
+                return True
+            pending.append(node)
+    return False
+
+
 def _reached_beside(nodes: Iterable[Node], one: BackwardCall) -> set[Leaf]:
     """The leaves that a pass reaches on ways that do not lead through one of *nodes*."""
     below, pending = one.producers(), one.roots()

@@ -87,7 +87,8 @@ class DetachCarried(Codemod):
         if named and not named[-1].whole:
             yield from self._detach_by_statement(fact, tree, named[-1])
         for carrier in fact.outside:
-            if carrier.name.rpartition(".")[2] == fact.name.partition("[")[0].rpartition(".")[2]:
+            same = carrier.name.rpartition(".")[2] == fact.name.partition("[")[0].rpartition(".")[2]
+            if same or (carrier.items and carrier.statement == fact.kept):
                 yield from self._detach_by_statement(fact, tree, carrier)
         for carrier in reversed(fact.carriers):
             if carrier.statement != fact.kept and carrier.name and not (carrier.whole or _only_names(carrier, tree)):

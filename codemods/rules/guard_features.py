@@ -435,9 +435,10 @@ def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:
 
 
 def _moved(moved: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
-    """*moved* go before the first statement of the loop's body."""
+    """*moved* go before the first statement of the loop's body, and a block that holds nothing else goes with them."""
     edit = Edit(tree)
     codes: list[str] = []
+    moved = _with_their_block(moved, first, tree)
     draws = draws_in(moved, tree)
     for statement in moved:
         code, stays = parted(statement, tree)
@@ -457,6 +458,15 @@ def _moved(moved: list[Statement], first: Statement, name: str, tree: Tree) -> C
     return Candidate(edit.patch(), f"compute `{name}` in each iteration of the loop", Keeps.PARAMETERS)
 
 
+def _with_their_block(run: list[Statement], first: Statement, tree: Tree) -> list[Statement]:
+    """The block ``with torch.autocast("cuda"):`` that holds *run* alone, and not the loop that begins with *first*."""
+    while isinstance(around := tree.parent_of(tree.parent_of(run[0]) or run[0]), cst.With):
+        if tree.body_of(around) != run or around in tree.enclosing(first):
+            break
+        run = [around]
+    return run
+
+
 def _spelled(statement: cst.CSTNode, code: str) -> cst.CSTNode:
     """A line of code in the place of a simple statement."""
     line = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine)
@@ -465,6 +475,7 @@ def _spelled(statement: cst.CSTNode, code: str) -> cst.CSTNode:
 
 def _copied(run: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
     """*run* also stands before the loop, where something else reads it."""
+    run = _with_their_block(run, first, tree)
     patch = Edit(tree).insert_before(first, *(_dedented(tree.own_code(one)) for one in run)).patch()
     return Candidate(patch, f"compute `{name}` in each iteration of the loop", Keeps.PARAMETERS)
 

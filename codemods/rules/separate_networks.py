@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, Overwritten, Severed, Span, StaleGraph
+from autofix.codemods.facts import Fact, Form, Overwritten, Severed, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.alternatives import on_every_path
 from autofix.codemods.rewriting.computations import compared_with_new, is_carried_on, takes_an_item, targets_of
+from autofix.codemods.rewriting.detaching import detach_by_form, detached_code
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import detach, only_part, with_keyword
+from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.guard_features import relates_to_old
@@ -138,14 +140,19 @@ class SeparateNetworks(Codemod):
         target = part.targets[0].target
         block = tree.block_of(statement)
         later = block[block.index(statement) + 1 :] if statement in block else []
+        reader = tree.statement_of(tree.expression(fact.outer.used)) if fact.outer is not None else None
         for element in target.elements if isinstance(target, cst.Tuple) else ():
             if not isinstance(element.value, cst.Name):
                 continue
             name = element.value.value
-            code = f"{name} = {name}.detach()"
             if any(name in tree.paths_in(one) for one in later):
-                patch = Edit(tree).insert_after(statement, code).patch()
+                patch = Edit(tree).insert_after(statement, f"{name} = {name}.detach()").patch()
                 yield Candidate(patch, f"detach `{name}` after the first loss", Keeps.PARAMETERS)
+            if reader in later and name in tree.paths_in(reader):
+                for form in (Form.TENSOR, Form.TUPLE):  # a state may be a pair of tensors
+                    code = f"{name} = {detached_code(name, form, tree.fresh_name('item', 'part', 'tensor'))}"
+                    remedy = f"detach `{name}` for the second loss"
+                    yield Candidate(Edit(tree).insert_before(reader, code).patch(), remedy, Keeps.PARAMETERS)
 
     def _only_weighs(self, fact: StaleGraph | Overwritten, tree: Tree, used: cst.BaseExpression | None) -> bool:
         """Whether the value weighs another (an advantage times a log-probability) or is added to what it was made of.
@@ -222,7 +229,8 @@ class SeparateNetworks(Codemod):
         ]
         incidental = bool(fact.outer.incidental[0])  # better cut than kept for the second loss
         yield from () if incidental else plain
-        for value in sorted(_operands(made), key=lambda one: not _is_computed(one, tree)):
+        cuts = [] if isinstance(fact, StaleGraph) and not fact.fed else list(_operands(made))
+        for value in sorted(cuts, key=lambda one: not _is_computed(one, tree)):
             name = tree.code(value)
             parts = [value] if whole is kept else [one for one in _values(*computed) if tree.code(one) == name]
 
@@ -281,14 +289,28 @@ class SeparateNetworks(Codemod):
         call = tree.expression(place)
         if not isinstance(call, cst.Call):
             return
+        form = next((one.form for one in fact.carriers if (one.statement, one.name) == (fact.kept, fact.name)), None)
         for value in _operands(call):
             if tree.code(value) == fact.name:
-                patch = Edit(tree).change(value, detach).patch()
                 yield Candidate(
-                    patch,
+                    _detached(value, form, tree),
                     f"compute the {which} loss from `{fact.name}` detached",
                     _kept_by_cut(fact, which, Keeps.PARAMETERS),
                 )
+
+
+def _detached(value: cst.BaseExpression, form: Form | None, tree: Tree) -> Patch:
+    """The program in which a call is given *value* detached: a name for several tensors, by a statement before it."""
+    if form in (None, Form.TENSOR, Form.UNKNOWN, Form.OTHER):
+        return Edit(tree).change(value, detach).patch()
+    reader = tree.statement_of(value)
+    item = tree.fresh_name("item", "part", "tensor")
+    if reader is None or not tree.block_of(reader) or not isinstance(value, cst.Name):
+        edit = Edit(tree)
+        detach_by_form(edit, tree, value, form, item)
+        return edit.patch()
+    name = value.value
+    return Edit(tree).insert_before(reader, f"{name} = {detached_code(name, form, item)}").patch()
 
 
 def _rejoined(fact: StaleGraph | Overwritten, severed: Severed, tree: Tree) -> Iterator[Candidate]:
