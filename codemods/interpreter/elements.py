@@ -12,6 +12,7 @@ from autofix.codemods.autograd.graph import Node
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
+    comparisons,
     cuts,
     datasets,
     errors,
@@ -28,7 +29,9 @@ from autofix.codemods.interpreter import (
 )
 from autofix.codemods.interpreter.values import (
     Binding,
+    Bound,
     Class,
+    Function,
     Instance,
     Mapping,
     Method,
@@ -350,6 +353,9 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
     slot = _taken_in_turn(interp, value, index)
     if slot is not None and slot.value is not None:
         return interp.read(slot, value)
+    chosen = one_of_functions(interp, value, index)
+    if chosen is not None:
+        return interp.read(chosen, value)
     of_lists = isinstance(index, Symbol) and bool(value.items) and all(map(_is_list, value.items.values()))
     if slot is not None and value.default is None and not of_lists:
         return interp.fresh_symbol("item")
@@ -371,6 +377,34 @@ def _of_mapping(interp: Interpreter, value: Mapping, index: Value, node: ast.exp
     if not value.more and not isinstance(key, tuple) and not _holds_unknown_keys(value):
         interp.crash(f"KeyError: {key!r}", "KeyError")
     return interp.symbol(("item", interp.identity(value), key))
+
+
+def one_of_functions(
+    interp: Interpreter, value: Mapping, index: Value, *, may_be_missing: bool = False
+) -> Binding | None:
+    """The class or function that an unknown key picks out of a table of them, as ``if`` and ``elif`` would choose it.
+
+    ``MODELS[config["name"]]()`` is asked like ``if config["name"] == "small": Small() elif ...``; None where the
+    mapping is no such table, the key is one that a loop hands out, or none of those that are known is meant.
+    """
+    if not isinstance(index, Symbol) or _run_of(interp, index.key) is not None or len(value.items) > _ALTERNATIVES:
+        return None
+    held = [slot.value for slot in value.items.values()]
+    if not any(isinstance(one, _OWN) for one in held) or not all(isinstance(one, (*_OWN, Name)) for one in held):
+        return None
+    *others, (last, binding) = value.items.items()
+    for key, slot in others:
+        if interp.truth(comparisons.equality(interp, index, mapping_keys.key_value(interp, key))):
+            return slot
+    is_open = value.more or may_be_missing
+    if is_open and not interp.truth(comparisons.equality(interp, index, mapping_keys.key_value(interp, last))):
+        return None
+    return binding
+
+
+_OWN = (Class, Function, Bound)
+_ALTERNATIVES = 8
+"""The largest table of functions that is followed: each of them is a path of its own."""
 
 
 def _only_flag(value: Mapping) -> bool | None:
