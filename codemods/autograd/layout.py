@@ -42,6 +42,13 @@ def is_dense(name: str, *, of_dense: bool, is_view: bool) -> bool:
     return row.layout == "always" or (of_dense and (row.kind in _PRESERVING or row.layout == "kept"))
 
 
+@cache
+def keeps_order(name: str) -> bool:
+    """Whether an operation's result, which is no view, may lie in memory in the order of its arguments."""
+    row = catalogue.operation(catalogue.form(name))
+    return name not in MAY_COPY and (row.kind in _PRESERVING or row.layout == "kept")
+
+
 def takes_dense_part(name: str, args: Sequence[object], keywords: Mapping[str, object]) -> bool:
     """Whether a view takes a part of a contiguous tensor along its first dimension, which is contiguous."""
     row = catalogue.operation(name)

@@ -166,6 +166,11 @@ def _without_names(value: Sequence | Mapping) -> Sequence | Mapping:
     return replace(value, fields=()) if isinstance(value, Sequence) and value.fields else value
 
 
+def equality(interp: Interpreter, left: Value, right: Value) -> Symbol:
+    """The condition ``left == right`` of values that are not known to be equal or different."""
+    return _asked(interp, ast.Eq(), left, right)
+
+
 def _asked(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> Symbol:
     """The condition as an unknown value: each fact under one key, also where its opposite is written."""
     kind: type[ast.cmpop] = type(op)

@@ -10,6 +10,7 @@ from autofix.codemods.autograd import catalogue
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
+    comparisons,
     cuts,
     holding,
     mapping_keys,
@@ -18,8 +19,12 @@ from autofix.codemods.interpreter import (
 from autofix.codemods.interpreter.kinds.kind import Assignment, kind_of
 from autofix.codemods.interpreter.values import (
     Binding,
+    Bound,
+    Class,
+    Function,
     Instance,
     Mapping,
+    Name,
     Sequence,
     Symbol,
     TensorRef,
@@ -33,6 +38,34 @@ if TYPE_CHECKING:
 def item(interp: Interpreter, value: Value, index: Value, node: ast.expr) -> Value:
     """``value[index]``."""
     return kind_of(value).item(interp, value, index, node)
+
+
+def one_of_functions(
+    interp: Interpreter, value: Mapping, index: Value, *, may_be_missing: bool = False
+) -> Binding | None:
+    """The class or function that an unknown key picks out of a table of them, as ``if`` and ``elif`` would choose it.
+
+    ``MODELS[config["name"]]()`` is asked like ``if config["name"] == "small": Small() elif ...``; None where the
+    mapping is no such table, the key is one that a loop hands out, or none of those that are known is meant.
+    """
+    if not isinstance(index, Symbol) or _run_of(interp, index.key) is not None or len(value.items) > _ALTERNATIVES:
+        return None
+    held = [slot.value for slot in value.items.values()]
+    if not any(isinstance(one, _OWN) for one in held) or not all(isinstance(one, (*_OWN, Name)) for one in held):
+        return None
+    *others, (last, binding) = value.items.items()
+    for key, slot in others:
+        if interp.truth(comparisons.equality(interp, index, mapping_keys.key_value(interp, key))):
+            return slot
+    is_open = value.more or may_be_missing
+    if is_open and not interp.truth(comparisons.equality(interp, index, mapping_keys.key_value(interp, last))):
+        return None
+    return binding
+
+
+_OWN = (Class, Function, Bound)
+_ALTERNATIVES = 8
+"""The largest table of functions that is followed: each of them is a path of its own."""
 
 
 def is_one_tensor(tensor: TensorRef) -> bool:

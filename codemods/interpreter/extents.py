@@ -79,6 +79,31 @@ def length_created(name: str, args: list[Value], keywords: Mapping[str, Value]) 
     return sizes[0] if sizes and type(sizes[0]) is int else None
 
 
+def rank_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> int | None:
+    """Number of dimensions of ``torch.randn(4, 3)`` and its like; None where it is not written."""
+    first = args[0] if args else None
+    if name.endswith("_like"):
+        return first.cell.rank if isinstance(first, TensorRef) else None
+    if name in _OF_VALUES:
+        return _depth(first)
+    if name in ("linspace", "arange", "randperm"):
+        return 1
+    sizes = _sizes_created(name, args, keywords)
+    given = keywords.get("size", args[-1] if name == "randint" and args else first)
+    if isinstance(given, Sequence) and given.more:
+        return None
+    written = len(sizes) > 1 or all(isinstance(one, int) for one in sizes) or isinstance(given, Sequence)
+    return len(sizes) if sizes and written and all(isinstance(one, (int, Symbol)) for one in sizes) else None
+
+
+def _depth(display: Value) -> int | None:
+    """How deep a list of numbers is nested."""
+    depth = 0
+    while isinstance(display, Sequence) and display.items and not display.more:
+        depth, display = depth + 1, display.items[0].value
+    return depth if isinstance(display, (int, float)) else None
+
+
 def _sizes_created(name: str, args: list[Value], keywords: Mapping[str, Value]) -> list[Value]:
     """The sizes of a new tensor as its call gives them; empty where it gives none."""
     if name == "linspace":

@@ -15,6 +15,7 @@ from autofix.codemods.interpreter import (
     module_lists,
     overwriting,
     parametrized,
+    reshaped,
     tensor_calls,
     unpacking,
 )
@@ -183,7 +184,8 @@ def call_module(
         made.cell.length = extents.length_of_module(kind, values)
         return _or_unknown(interp, made, values)
     weights = [*parametrized.called(interp, module, node), *_put_for_parameters(module)]
-    saved = _saved_by_module(interp, kind, module.leaf, values, weights)
+    swaps = kind in groups.RECURRENT and module.options.get("batch_first", False) is not False
+    saved = _saved_by_module(interp, kind, module.leaf, values, weights, swaps=swaps)
     result = interp.operation(kind, [*values, *weights], node, leaves=leaves, extra_saved=saved)
     result.cell.extent = extents.of_module(kind, values, module.options)
     result.cell.length = extents.length_of_module(kind, values)
@@ -231,7 +233,13 @@ def _part(interp: Interpreter, whole: TensorRef, node: ast.expr) -> TensorRef:
 
 
 def _saved_by_module(
-    interp: Interpreter, kind: str, leaf: Leaf | None, values: list[Value], weights: Iterable[TensorRef] = ()
+    interp: Interpreter,
+    kind: str,
+    leaf: Leaf | None,
+    values: list[Value],
+    weights: Iterable[TensorRef] = (),
+    *,
+    swaps: bool = False,
 ) -> list[Saved]:
     """The input for the weight's gradient, the weight for the input's (a norm saves both in any case).
 
@@ -242,9 +250,11 @@ def _saved_by_module(
     saved: list[Saved] = []
     tensors = interp.tensors(*values) if leaf is not None or "Norm" in kind else []
     if leaf is None:
-        return [one.cell.storage.as_saved() for one in tensors]
+        return [one.cell.storage.as_saved() for one in tensors if not reshaped.copied(kind, {"input": one})]
     if not leaf.frozen:
-        saved += [tensor.cell.storage.as_saved() for tensor in tensors]
+        # A layer that is told that the batch comes first transposes its input, and copies that.
+        own = [one for one in tensors if not (swaps or reshaped.copied(kind, {"input": one}))]
+        saved += [tensor.cell.storage.as_saved() for tensor in own]
     needs_input = any(tensor.cell.node is not None for tensor in tensors)
     if "Norm" in kind or kind in groups.RECURRENT or needs_input:
         saved += [one.cell.storage.as_saved() for one in weights] or [leaf.storage.as_saved()]

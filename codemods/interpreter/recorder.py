@@ -27,6 +27,7 @@ from autofix.codemods.interpreter import (
     holding,
     overwriting,
     parts,
+    reshaped,
     unread_losses,
 )
 from autofix.codemods.interpreter.forms import form_of, whole_of
@@ -182,6 +183,8 @@ class Recorder(Interpreter):
         cell.on_cpu = of_cpu and bool(tensors) and not (leaves or opaque)
         cell.whole = bool(tensors) and tensors[0].cell.whole and not opaque and dtypes.keeps(name)
         cell.dense = not opaque and layout.is_dense(name, of_dense=of_dense, is_view=view is not None)
+        cell.order = 0 if opaque else reshaped.order(name, args, tensors, view)
+        cell.rank = None if opaque else reshaped.rank(name, args, tensors)
         operands = _edges(self.tensors(*args[:1]) if name in BY_INDICES else tensors) if self.grad else []
         if operands and view is None:
             self._note_changed_bases(tensors)
@@ -285,7 +288,7 @@ class Recorder(Interpreter):
             if isinstance(value, (TensorRef, Sequence, Mapping)) and self.operands(value):
                 wanted.update(saves)
         saved: list[Saved] = []
-        for argument in sorted(wanted):
+        for argument in sorted(wanted - reshaped.copied(name, by_name)):
             if argument == "result":
                 saved.append(cell.storage.as_saved())
             elif not (inplace and argument == next(iter(by_name))):  # of what it changes it saves a copy
@@ -339,7 +342,7 @@ class Recorder(Interpreter):
         cell.extent = tensor.cell.extent
         cell.leaf = tensor.cell.leaf
         cell.on_cpu = tensor.cell.on_cpu
-        cell.dense = tensor.cell.dense
+        cell.dense, cell.order, cell.rank = tensor.cell.dense, tensor.cell.order, tensor.cell.rank
         cell.whole, cell.single = tensor.cell.whole, tensor.cell.single
         cell.detachment = cuts.dropped(self, [tensor], node, "data" if own_version else how)
         made = tensor.cell.node

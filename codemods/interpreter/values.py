@@ -129,6 +129,10 @@ class TensorImpl:
     """Whether it was moved to a GPU: moved there once more, it is the same."""
     dense: bool = True
     """Whether it certainly is contiguous (see ``autograd.layout``)."""
+    order: int = 0
+    """Whether its dimensions were reordered since its elements were laid out (see ``interpreter.reshaped``)."""
+    rank: int | None = None
+    """Number of its dimensions, where that is written."""
     whole: bool = False
     """Whether its elements certainly are whole numbers or truth values (see ``interpreter.dtypes``)."""
     counted: int = -1

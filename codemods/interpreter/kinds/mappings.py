@@ -73,6 +73,9 @@ class MappingKind(MethodsKind[Mapping]):
         slot = elements.taken_in_turn(interp, value, index)
         if slot is not None and slot.value is not None:
             return interp.read(slot, value)
+        chosen = elements.one_of_functions(interp, value, index)
+        if chosen is not None:
+            return interp.read(chosen, value)
         of_lists = isinstance(index, Symbol) and bool(value.items) and all(map(_is_list, value.items.values()))
         if slot is not None and value.default is None and not of_lists:
             return interp.fresh_symbol("item")

@@ -216,6 +216,8 @@ def _index(interp: Interpreter, call: Call, receiver: Sequence, /, *args: Value)
 def _get(interp: Interpreter, call: Call, receiver: Mapping, key: Value, default: Value = None, /) -> Value:
     place = mapping_keys.key_in(interp, key, receiver)
     found = receiver.items.get(place) or elements.alias(interp, receiver, place, key)
+    if found is None and call.name == "get":
+        found = elements.one_of_functions(interp, receiver, key, may_be_missing=default is not None)
     if found is not None:
         if call.name == "pop":
             receiver.items.pop(place, None)

@@ -186,7 +186,8 @@ def _parameter(
 ) -> Value:
     scalar = data.cell.scalar if isinstance(data, TensorRef) else None
     single = isinstance(data, TensorRef) and data.cell.single
-    cell = TensorImpl(scalar=scalar, on_cpu=interp.on_cpu(data), single=single)
+    rank = data.cell.rank if isinstance(data, TensorRef) else None
+    cell = TensorImpl(scalar=scalar, on_cpu=interp.on_cpu(data), single=single, rank=rank)
     tensor = interp.parameter("Parameter", call.node, cell=cell)
     if requires_grad is False and tensor.cell.leaf is not None:
         tensor.cell.leaf.frozen = True
@@ -259,7 +260,8 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     on_cpu = on_cpu and keywords.get("device", "cpu") == "cpu"
     single = not interp.sources.sets_precision and dtypes.is_single(last, args, keywords)
     if keywords.get("requires_grad") is True:
-        cell = TensorImpl(scalar=scalar, extent=extent, length=length, on_cpu=on_cpu, single=single)
+        rank = extents.rank_created(last, args, keywords)
+        cell = TensorImpl(scalar=scalar, extent=extent, length=length, on_cpu=on_cpu, single=single, rank=rank)
         leaf = interp.parameter("tensor", node, cell=cell)
         return _copy(interp, leaf, args, node)
     made = interp.data(scalar=scalar)
@@ -268,7 +270,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
         made.cell.detachment = cuts.dropped(interp, args[1:2] or [keywords.get("fill_value")], node, "full")
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
     made.cell.rows = extents.of_rows_created(last, args, keywords)
-    made.cell.length = length
+    made.cell.length, made.cell.rank = length, extents.rank_created(last, args, keywords)
     made.cell.whole, made.cell.single = dtypes.of_created(last, args, keywords), single
     made.cell.constant = dtypes.is_written_out(last, args)
     made.cell.counted = dtypes.dimensions_of_numbers(last, args, keywords)
