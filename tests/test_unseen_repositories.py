@@ -916,6 +916,26 @@ class Model:
     assert seen.passes == {17}
 
 
+def test_a_training_step_of_a_base_class_in_another_file_is_called_for_each_batch() -> None:
+    base = """\
+class Base:
+    def fit(self, x, y):
+        for part in x:
+            self.note(part)
+        self.learn(x, y)
+    def note(self, part):
+        print(part)
+"""
+    text = (
+        agent().replace("class Agent:", "class Agent(Base):").replace("import torch", "from base import Base, torch", 1)
+    )
+    program = Program.of(text, "agent.py", {"base.py": f"import torch\n{'# a line' * 40}\n" + "#\n" * 40 + base})
+    (fact,) = analyze(program).facts
+    assert isinstance(fact, StaleGraph)
+    assert fact.loop is not None
+    assert fact.loop.path == "base.py"
+
+
 def test_a_caller_that_is_followed_makes_it_certain() -> None:
     main = """\
 import torch

@@ -332,12 +332,18 @@ def _enter_method(interp: Interpreter, instance: Instance, method: Function, anc
             calls.call_function(interp, methods[one], [instance], {}, anchor)
     if path.lived and not lived.age(interp, instance, set()):
         return
-    if frameworks.step_of(instance) == method.name:
-        frameworks.drive(interp, instance, _head_of(method))
-    elif is_step:
-        holding.given_away(interp, callbacks.repeat(interp, instance, [*before, method.name], _head_of(method)))
-    else:
+    is_driven = frameworks.step_of(instance) == method.name
+    if not (is_driven or is_step):
         holding.given_away(interp, calls.call_function(interp, method, [instance], {}, anchor))
+        return
+    here, interp.source = interp.source, method.source  # of a base class in another file, maybe
+    try:
+        if is_driven:
+            frameworks.drive(interp, instance, _head_of(method))
+        else:
+            holding.given_away(interp, callbacks.repeat(interp, instance, [*before, method.name], _head_of(method)))
+    finally:
+        interp.source = here
 
 
 def _several(interp: Interpreter, cls: Class) -> dict[str, Value]:
