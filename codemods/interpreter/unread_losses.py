@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _DEPTH = 12
 """Steps from an unknown value to the call that it comes from."""
-_MOST = 4
-"""Calls that one loss may come from: of a longer sum nobody knows which term has the graph."""
 WHOLE = None
 """What is sent backward is the result itself, and no part of it."""
 
@@ -38,11 +36,14 @@ class Result(NamedTuple):
 
 
 def note_sent(interp: Interpreter, loss: Value) -> None:
-    """A pass is sent from *loss*: if that is unknown, note the calls that it comes from."""
+    """A pass is sent from *loss*: if that is unknown, note the call that it comes from, or a part of whose result it is.
+
+    Of several calls nobody knows which of the results has the graph, and which are masks, weights or targets.
+    """
     if not isinstance(loss, Symbol) or loss.detachment is not None:
         return
-    found = list(dict.fromkeys(_calls_behind(interp, loss.key, WHOLE, _DEPTH)))
-    if len(found) <= _MOST:
+    found = set(_calls_behind(interp, loss.key, WHOLE, _DEPTH))
+    if len({node for node, _ in found}) == 1:
         for node, part in found:
             interp.losses_of_calls.setdefault(node, set()).add(part)
 
