@@ -36,7 +36,7 @@ class Result(NamedTuple):
 
 
 def note_sent(interp: Interpreter, loss: Value) -> None:
-    """A pass is sent from *loss*: if that is unknown, note the call that it comes from, or a part of whose result it is.
+    """A pass is sent from *loss*: if that is unknown, note the call that gave it, or of whose result it is a part.
 
     Of several calls nobody knows which of the results has the graph, and which are masks, weights or targets.
     """
