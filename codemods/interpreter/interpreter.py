@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from autofix.codemods.interpreter import attributes, calls, elements, errors, expressions, statements
 from autofix.codemods.interpreter.decisions import Decisions
 from autofix.codemods.interpreter.kinds import (  # noqa: F401
+    chains,
     constants,
     functions,
     handles,

@@ -254,6 +254,13 @@ class Mapping:
     """The factory of a ``defaultdict``."""
 
 
+@dataclass(eq=False, slots=True)
+class Chain:
+    """A ``ChainMap``: the dictionaries that are looked through for a key, the first one first."""
+
+    maps: list[Value]
+
+
 QUEUE, STACK, VARIABLE, DISTRIBUTION = "queue", "stack", "variable", "distribution"
 POOL, FUTURE = "pool", "future"
 """Kinds of sequences that are no containers to Python: a queue, in which the first in or the last in is the first out,

@@ -10,7 +10,7 @@ from autofix.codemods.interpreter import class_lookup, constants
 from autofix.codemods.interpreter.library.builtins import dictionary
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.unpacking import copy_of
-from autofix.codemods.interpreter.values import Mapping, Name, Partial, Record, Sequence, Symbol, Value
+from autofix.codemods.interpreter.values import Chain, Mapping, Name, Partial, Record, Sequence, Symbol, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -43,6 +43,11 @@ def _defaultdict(interp: Interpreter, call: Call, factory: Value = None, *items:
     made = dictionary(interp, call, *items, **keywords)
     made.default = factory
     return made
+
+
+@model("collections.ChainMap")
+def _chain_map(interp: Interpreter, call: Call, *maps: Value) -> Value:
+    return Chain(list(maps) or [Mapping()])
 
 
 @model("collections.namedtuple")
