@@ -330,8 +330,7 @@ class Recorder(Interpreter):
             return made
         found = self.fresh_symbol("call", label)
         asked_again.note(self, found, label, values)
-        self.results[found.key] = unread_losses.Result(node, label, values)
-        unread_losses.give(self, found, node, values)
+        unread_losses.note_result(self, found, label, values, node)
         return found
 
     def detached(

@@ -31,8 +31,8 @@ class Result(NamedTuple):
     """The call that gave an unknown value."""
 
     node: ast.expr
-    label: Hashable
-    given: Sequence[Value]
+    made_of: tuple[Hashable, ...]
+    """The keys of the values that the result is made of, where the call is an operation: ``loss.mean()``."""
 
 
 def note_sent(interp: Interpreter, loss: Value) -> None:
@@ -57,10 +57,9 @@ def _calls_behind(
     if not depth or not isinstance(key, tuple):
         return
     if made is not None:
-        within = list(_passed_on(made))
-        if not within:
+        if not made.made_of:
             yield made.node, part
-        for one in within:
+        for one in made.made_of:
             yield from _calls_behind(interp, one, WHOLE, depth - 1)
         return
     match key:
@@ -71,13 +70,14 @@ def _calls_behind(
                 yield from _calls_behind(interp, term, WHOLE, depth - 1)
 
 
-def _passed_on(made: Result) -> Iterator[Hashable]:
+def _made_of(label: Hashable, values: Sequence[Value]) -> tuple[Hashable, ...]:
     """The keys of what an operation makes its result of: ``loss.mean()``, ``scaler.scale(loss)``."""
-    match made.label:
+    match label:
         case ("method", _, "scale"):
-            yield from (value.key for value in made.given if isinstance(value, Symbol))
+            return tuple(value.key for value in values if isinstance(value, Symbol))
         case ("method", owner, str(name)) if catalogue.is_method(name) or name in catalogue.of_tensors():
-            yield owner
+            return (owner,)
+    return ()
 
 
 def leaf_of(interp: Interpreter, node: ast.expr) -> Leaf | None:
@@ -87,11 +87,13 @@ def leaf_of(interp: Interpreter, node: ast.expr) -> Leaf | None:
     return _leaf(interp, node)
 
 
-def give(interp: Interpreter, found: Symbol, node: ast.expr, values: Sequence[Value]) -> None:
-    """Give those parts of a result, *found*, that are sent backward a graph: ``loss, stats = self.loss(batch)``."""
-    if not interp.grad:
-        return
-    for part in interp.losses_of_calls.get(node, ()):
+def note_result(interp: Interpreter, found: Symbol, label: Hashable, values: Sequence[Value], node: ast.expr) -> None:
+    """Note the call that gave an unknown value, *found*, and give it those parts that are sent backward.
+
+    ``loss, stats = self.loss(batch)``: of what comes beside the loss nothing is known.
+    """
+    interp.results[found.key] = Result(node, _made_of(label, values))
+    for part in interp.losses_of_calls.get(node, ()) if interp.grad else ():
         match part:
             case ("attr", str(name)):
                 interp.attributes_of_opaque[found.key, name] = Binding(_loss(interp, node, values))
