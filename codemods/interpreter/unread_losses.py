@@ -51,7 +51,7 @@ def note_sent(interp: Interpreter, loss: Value) -> None:
 def _calls_behind(
     interp: Interpreter, key: Hashable, part: Hashable, depth: int
 ) -> Iterator[tuple[ast.expr, Hashable]]:
-    """The calls that a value with this *key*, or the *part* of it, comes from."""
+    """The calls that a value with this *key* comes from, and which part of their results is sent backward."""
     key = interp.lengthened(key)
     made = interp.results.get(key)
     if not depth or not isinstance(key, tuple):
@@ -63,7 +63,7 @@ def _calls_behind(
             yield from _calls_behind(interp, one, WHOLE, depth - 1)
         return
     match key:
-        case ("item" | "attr" as kind, owner, name):
+        case ("item" | "attr" as kind, owner, name) if part is WHOLE:  # the part of a part is in something else
             yield from _calls_behind(interp, owner, (kind, name), depth - 1)
         case ("add" | "sub" | "mul" | "div" | "neg" | "plus", *terms):
             for term in terms:
