@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, BinaryIO
+from typing import Any, BinaryIO, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from autofix.repair import Repair
+R = TypeVar("R", contravariant=True)
 
 
-class Watcher:
-    """Observer of a repair as it goes on.  This one shows nothing."""
+class Watcher(Generic[R]):
+    """Observer of a repair, of type ``R``, as it goes on.  This one shows nothing."""
 
     echo = False
     """Whether the output of the script as it is goes to standard error as it comes."""
@@ -22,8 +21,8 @@ class Watcher:
     def expect(self, runs: int) -> None:
         """Take note that *runs* more runs are made, if all planned ones turn out to be needed."""
 
-    def found(self, repair: Repair, *, by_run: bool) -> None:
+    def found(self, repair: R, *, by_run: bool) -> None:
         """Take note of the cause, before any patch has been tried: it is known from the source, or *by_run*."""
 
 
-SILENT = Watcher()
+SILENT: Watcher[Any] = Watcher()

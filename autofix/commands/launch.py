@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -71,7 +71,7 @@ def with_settings(words: Sequence[str], bounds: Bounds) -> tuple[Invocation, Bou
     return program if is_same else started(words, chosen), chosen
 
 
-def limits(bounds: Bounds, python: str, watcher: Watcher | None = None) -> Limits:
+def limits(bounds: Bounds, python: str, watcher: Watcher[Any] | None = None) -> Limits:
     from autofix.proof.prove import Limits
 
     return Limits(

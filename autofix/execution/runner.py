@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from autofix.child.job import Bounds, Job, Watched
 from autofix.child.wire import encode
@@ -119,7 +120,7 @@ class Limits:
     """Whether runs are forked from one process that has imported torch, where the system can."""
     deadline: float = field(default=math.inf, compare=False)
     """Time by which all runs must have ended, by the monotonic clock."""
-    watcher: Watcher = field(default=SILENT, compare=False, repr=False)
+    watcher: Watcher[Any] = field(default=SILENT, compare=False, repr=False)
     """Observer of the runs."""
 
     @property

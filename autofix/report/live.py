@@ -22,7 +22,7 @@ EVERY = 0.25
 _STEP = re.compile(rb'"event": "step", "at": [\d.]+, "number": (\d+)')
 
 
-class Report(Watcher):
+class Report(Watcher["Repair"]):
     """Hands causes to *tell* once they are found, and keeps a line up to date on a terminal."""
 
     def __init__(self, tell: Callable[[Repair, bool], None], *, live: bool, echo: bool) -> None:
