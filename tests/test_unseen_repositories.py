@@ -818,3 +818,43 @@ class Trainer:
 def test_a_reader_of_a_newer_list_of_the_same_name_has_no_use_for_the_older(again: str, send: str, number: int) -> None:
     analysis = analyse(EVALUATED.replace("AGAIN", again).replace("SEND", send), "train.py")
     assert len(analysis.findings) == number
+
+
+STYLE = """\
+import torch
+from torch import nn
+from torchvision import models
+vgg = models.vgg19(pretrained=True).features
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Sequential(nn.Conv2d(3, 3, 3, padding=1), nn.ReLU())
+
+    def forward(self, x):
+        out = self.first(x)
+        out += x
+        return out
+
+def features(x):
+    found = []
+    for layer in LAYERS:
+        x = layer(x)
+        found.append(x)
+    return found
+
+net, image = Block(), torch.rand(1, 3, 16, 16)
+wanted = features(image)
+optimizer = torch.optim.Adam(net.parameters())
+for _ in range(3):
+    loss = sum((one - other).pow(2).mean() for one, other in zip(features(net(image)), wanted))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("layers", ["vgg.children()", "vgg._modules.values()", "list(vgg.children())[:9]"])
+def test_what_goes_through_the_layers_of_an_unread_network_is_trained(layers: str) -> None:
+    facts = analyze(Program.of(STYLE.replace("LAYERS", layers), "train.py")).facts
+    assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.LIKELY)]
