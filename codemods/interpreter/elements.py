@@ -32,6 +32,7 @@ from autofix.codemods.interpreter.values import (
     Instance,
     Mapping,
     Method,
+    Module,
     Name,
     Sequence,
     Symbol,
@@ -82,6 +83,8 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
                 return _of_container_module(interp, base, index)
             if value.items is not None:
                 return item(interp, value.items, index, node)
+        case Name(path="sys.modules") if isinstance(index, str) and (module := _module_called(interp, index)):
+            return module
         case Name(path=path) if path.partition(".")[0] in ("os", "sys"):
             kind = "environment" if path == "os.environ" else path
             return interp.symbol((kind, interp.key(index)))
@@ -92,6 +95,16 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
             if isinstance(owner, Symbol):
                 return _of_symbol(interp, owner, index, node)
     return interp.fresh_symbol("item")
+
+
+def _module_called(interp: Interpreter, name: str) -> Module | None:
+    """A module of the program by its name, as ``sys.modules[__name__]`` is the one that runs."""
+    scope = interp.scope.globals or interp.scope
+    own = scope.names.get("__name__")
+    if own is not None and own.value == name:
+        return Module(interp.source, scope)
+    source = interp.sources.module(name, 0, interp.source)
+    return interp.module(source) if source is not None else None
 
 
 def _of_tensor(interp: Interpreter, value: TensorRef, index: Value, node: Any) -> Value:
