@@ -947,3 +947,92 @@ for _ in range(3):
 """
     program = Program.of(main, "main.py", {"agent.py": agent()})
     assert {fact.certainty for fact in analyze(program).facts} == {Certainty.CERTAIN}
+
+
+STYLE = """\
+import torch
+from torch import nn
+from torchvision import models
+vgg = models.vgg19(pretrained=True).features
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Sequential(nn.Conv2d(3, 3, 3, padding=1), nn.ReLU())
+
+    def forward(self, x):
+        out = self.first(x)
+        out += x
+        return out
+
+def features(x):
+    found = []
+    for layer in LAYERS:
+        x = layer(x)
+        found.append(x)
+    return found
+
+net, image = Block(), torch.rand(1, 3, 16, 16)
+wanted = features(image)
+optimizer = torch.optim.Adam(net.parameters())
+for _ in range(3):
+    loss = sum((one - other).pow(2).mean() for one, other in zip(features(net(image)), wanted))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("layers", ["vgg.children()", "vgg._modules.values()", "list(vgg.children())[:9]"])
+def test_what_goes_through_the_layers_of_an_unread_network_is_trained(layers: str) -> None:
+    facts = analyze(Program.of(STYLE.replace("LAYERS", layers), "train.py")).facts
+    assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.LIKELY)]
+
+
+ZOO = """\
+import sys
+import torch
+from torch import nn
+
+ARCHITECTURES = {"small": ("Net", 3)}
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        out = torch.relu(self.fc(x))
+        out += x
+        return out
+
+def build(name):
+    kind, width = ARCHITECTURES[name]
+    return KIND(width)
+"""
+TRAINED = """\
+import torch
+from zoo.models import build
+net = build("small")
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    loss = net(torch.rand(2, 3)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "getattr(sys.modules[__name__], kind)",
+        "sys.modules[__name__].__dict__[kind]",
+        "vars(sys.modules['zoo.models'])[kind]",
+        "globals()[kind]",
+    ],
+)
+def test_a_class_is_looked_up_in_the_module_that_runs(kind: str) -> None:
+    others = {"zoo/__init__.py": "", "zoo/models.py": ZOO.replace("KIND", kind)}
+    facts = analyze(Program.of(TRAINED, "train.py", others)).facts
+    assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.CERTAIN)]

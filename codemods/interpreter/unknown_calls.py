@@ -89,7 +89,7 @@ def call_unknown(
         [*values],
         node,
         receiver.leaf,
-        layer=not name and _is_object_of_class(key),
+        layer=not name and (_is_object_of_class(key) or _is_module_inside(key)),
         saved=unread_networks.saved(receiver.leaf),
     )
 
@@ -110,6 +110,22 @@ def _is_object_of_class(key: Hashable) -> bool:
     match key:
         case ("new" | "~", "call", str(path), *_):
             return path.rpartition(".")[2][:1].isupper()
+    return False
+
+
+_MODULES = frozenset(("children", "named_children", "modules", "named_modules"))
+"""Methods of modules that give the modules inside, or these with their names."""
+
+
+def _is_module_inside(key: Hashable) -> bool:
+    """Whether a value is a part of a network, in the order of its layers: ``for layer in vgg.children()``."""
+    match key:
+        case ("new" | "~", "call", ("method", _, str(name)), *_) if name in _MODULES:
+            return True
+        case ("item", of, *_) | ("new" | "~", "call", ("method", of, "items" | "values"), *_):
+            return _is_module_inside(of)
+        case ("attr", _, "_modules"):
+            return True
     return False
 
 

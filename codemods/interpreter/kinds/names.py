@@ -51,6 +51,8 @@ class NameKind(Kind[Name]):
             interp.tensor_methods[name] = slot
 
     def item(self, interp: Interpreter, value: Name, index: Value, node: ast.expr) -> Value:
+        if value.path == "sys.modules" and isinstance(index, str) and (module := _module_called(interp, index)):
+            return module
         if value.path.partition(".")[0] in ("os", "sys"):
             kind = "environment" if value.path == "os.environ" else value.path
             return interp.symbol((kind, interp.key(index)))
@@ -134,3 +136,13 @@ class RecordKind(MethodsKind[Record]):
         if name == "_fields":
             return Sequence("tuple", [Binding(field) for field in value.fields])
         return super().attribute(interp, value, name, node)
+
+
+def _module_called(interp: Interpreter, name: str) -> Module | None:
+    """A module of the program by its name, as ``sys.modules[__name__]`` is the one that runs."""
+    scope = interp.scope.globals or interp.scope
+    own = scope.names.get("__name__")
+    if own is not None and own.value == name:
+        return Module(interp.source, scope)
+    source = interp.sources.module(name, 0, interp.source)
+    return interp.module(source) if source is not None else None
