@@ -65,7 +65,7 @@ def run_backward(
     interp.passed()
     if interp.misses and accumulate:
         cuts.sent_back_in_part(interp, [operand.node for operand in operands], node)
-    alone = not given and len(roots) == 1 and not interp.goes_by_shape
+    alone = not given and len(roots) == 1 and not (interp.goes_by_shape or unread_losses.are_behind(interp, roots))
     if alone and extents.extent_of(roots[0]).several > BatchSize.UNREDUCED:
         of_data = inputs is not None and not any(leaf in interp.tape.owned for leaf in interp.leaves_of(inputs))
         interp.incidents.unreduced.append((roots[0], interp.site(node), cuts.name_of(interp, node), of_data))

@@ -8,11 +8,12 @@ the result of that call for a tensor with a graph.  Nothing is concluded about w
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import Leaf
+from autofix.codemods.interpreter import cuts
 from autofix.codemods.interpreter.values import Binding, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
@@ -78,6 +79,12 @@ def _made_of(label: Hashable, values: Sequence[Value]) -> tuple[Hashable, ...]:
         case ("method", owner, str(name)) if catalogue.is_method(name) or name in catalogue.of_tensors():
             return (owner,)
     return ()
+
+
+def are_behind(interp: Interpreter, roots: Iterable[Value]) -> bool:
+    """Whether results of unread code are behind *roots*, of which the pass itself says that they are scalars."""
+    supposed = set(interp.leaves_of_calls.values())
+    return bool(supposed) and not supposed.isdisjoint(cuts.leaves_in(roots))
 
 
 def leaf_of(interp: Interpreter, node: ast.expr) -> Leaf | None:
