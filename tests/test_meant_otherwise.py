@@ -278,3 +278,49 @@ def test_a_state_that_a_method_changes_is_no_constant(changed: str) -> None:
     after = patched(text.replace("CHANGED", changed))
     assert "links = links *" not in after
     assert "links = links +" not in after
+
+
+IMAGINED = """\
+import torch
+from torch import nn
+cell, decode, actor, value = nn.GRUCell(2, 8), nn.Linear(8, 5), nn.Linear(8, 2), nn.Linear(8, 1)
+world = torch.optim.Adam([*cell.parameters(), *decode.parameters()], 1e-3)
+policy = torch.optim.Adam(actor.parameters(), 1e-3)
+def observe(actions):
+    state, states = torch.zeros(3, 8), []
+    for action in actions:
+        state = cell(action, state)
+        states.append(state)
+    return {{"state": torch.stack(states)}}
+def imagine(start):
+    {begun}
+    for _ in range(3):
+        state = cell(torch.tanh(actor(state)), state)
+    return state
+for step in range(4):
+    actions, seen = torch.randn(4, 3, 2), torch.randn(4, 3, 5)
+    post = observe(actions)
+    loss = (decode(post["state"]) - seen).pow(2).mean()
+    world.zero_grad()
+    loss.backward()
+    world.step()
+    gain = -value(imagine(post)).mean()
+    policy.zero_grad()
+    gain.backward()
+    policy.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("begun", "meant"),
+    [
+        ('state = start["state"].reshape(-1, 8)', 'state = start["state"].detach().reshape(-1, 8)'),
+        (
+            'state = {k: v.reshape(-1, 8) for k, v in start.items()}["state"]',
+            'state = {k: v.detach().reshape(-1, 8) for k, v in start.items()}["state"]',
+        ),
+    ],
+)
+def test_a_record_of_another_loss_is_detached_where_its_parts_are_read(begun: str, meant: str) -> None:
+    """Computed anew behind the first loss's step, the states would cost twice, and their gradient nobody uses."""
+    assert patched(IMAGINED.format(begun=begun)) == IMAGINED.format(begun=meant)

@@ -99,7 +99,9 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
 
 def _of_tensor(interp: Interpreter, value: TensorRef, index: Value, node: Any) -> Value:
     """A part of a tensor, or of what a call that was not read returned, which is taken for one."""
-    if value.cell.scalar is True and index == 0 and _is_old_item(interp, node):
+    made = value.cell.node
+    one = made is None or len(catalogue.operation(made.operation).fields) < 2
+    if value.cell.scalar is True and one and index == 0 and _is_old_item(interp, node):
         interp.log.legacy[ast.unparse(node), interp.site(node).line] = interp.site(node)
         return interp.fresh_symbol("number")
     attributes.note_part(interp, value.cell, index)
