@@ -66,7 +66,7 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
         case TensorRef():
             return _of_tensor(interp, value, index, node)
         case TorchModule():
-            return _of_container_module(interp, value, index)
+            return _of_container_module(interp, value, index, node)
         case str() | bytes() | range() if isinstance(index, (int, slice)):
             try:
                 return value[index]
@@ -82,7 +82,7 @@ def item(interp: Interpreter, value: Value, index: Value, node: Any) -> Value:
                 return interp.call(class_lookup.bind(found, value), [index], {}, node)
             base = class_lookup.base_module(value)
             if base is not None:
-                return _of_container_module(interp, base, index)
+                return _of_container_module(interp, base, index, node)
             if value.items is not None:
                 return item(interp, value.items, index, node)
         case Name(path=path) if path.partition(".")[0] in ("os", "sys"):
@@ -579,7 +579,7 @@ def _origin(key: tuple[Hashable, ...]) -> Hashable:
     return inner[:-1] if isinstance(inner, tuple) and inner[:1] in (("item",), ("index",)) else inner
 
 
-def _of_container_module(interp: Interpreter, value: TorchModule, index: Value) -> Value:
+def _of_container_module(interp: Interpreter, value: TorchModule, index: Value, node: Any) -> Value:
     slots = list(value.children.values())
     if isinstance(index, slice):
         picked = dict(list(value.children.items())[index])
@@ -588,6 +588,9 @@ def _of_container_module(interp: Interpreter, value: TorchModule, index: Value) 
         slot = module_lists.item(value, index)
         if slot is not None:
             return slot.value
+    if slots and value.kind == "Sequential" and isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        first, *rest = value.children.items()
+        return TorchModule(value.kind, children=dict([first]), rest=tuple(slot for _, slot in rest))
     module_there = numbered.in_module(interp, value, index)
     if module_there is not None:
         return module_there
