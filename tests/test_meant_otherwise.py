@@ -324,3 +324,44 @@ for step in range(4):
 def test_a_record_of_another_loss_is_detached_where_its_parts_are_read(begun: str, meant: str) -> None:
     """Computed anew behind the first loss's step, the states would cost twice, and their gradient nobody uses."""
     assert patched(IMAGINED.format(begun=begun)) == IMAGINED.format(begun=meant)
+
+
+ROLLOUT = """\
+import torch
+from torch import nn
+net = nn.Linear(3, 3)
+opt = torch.optim.Adam(net.parameters(), 1e-2)
+seen, values, old = torch.zeros(5, 2, 3), torch.zeros(4, 2, 1), torch.zeros(4, 2, 1)
+def judge(x):
+    scores = net(x)
+    choice = torch.distributions.Categorical(logits=scores[..., :2])
+    return scores[..., 2:], choice.log_prob(choice.sample()).unsqueeze(-1)
+for update in range(3):
+    for step in range(4):
+        {acted}
+        seen[step + 1] = torch.randn(2, 3)
+        {stored}
+    advantage = torch.randn(4, 2, 1) - values
+    for epoch in range(2):
+        value, new = judge(seen[:-1])
+        ratio = (new - old).exp()
+        loss = -(ratio * advantage).mean() + (value - 1).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "values[step], old[step] = value, log_prob",
+        "values[step].copy_(value)\n        old[step].copy_(log_prob)",
+        "values[step] = value\n        old[step] = log_prob",
+    ],
+)
+def test_what_a_rollout_writes_into_buffers_is_computed_without_a_graph(stored: str) -> None:
+    """Read detached, the buffers would keep the graphs of all rollouts."""
+    acted = "value, log_prob = judge(seen[step])"
+    meant = f"with torch.no_grad():\n            {acted}"
+    assert patched(ROLLOUT.format(acted=acted, stored=stored)) == ROLLOUT.format(acted=meant, stored=stored)
