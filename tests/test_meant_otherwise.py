@@ -278,3 +278,90 @@ def test_a_state_that_a_method_changes_is_no_constant(changed: str) -> None:
     after = patched(text.replace("CHANGED", changed))
     assert "links = links *" not in after
     assert "links = links +" not in after
+
+
+IMAGINED = """\
+import torch
+from torch import nn
+cell, decode, actor, value = nn.GRUCell(2, 8), nn.Linear(8, 5), nn.Linear(8, 2), nn.Linear(8, 1)
+world = torch.optim.Adam([*cell.parameters(), *decode.parameters()], 1e-3)
+policy = torch.optim.Adam(actor.parameters(), 1e-3)
+def observe(actions):
+    state, states = torch.zeros(3, 8), []
+    for action in actions:
+        state = cell(action, state)
+        states.append(state)
+    return {{"state": torch.stack(states)}}
+def imagine(start):
+    {begun}
+    for _ in range(3):
+        state = cell(torch.tanh(actor(state)), state)
+    return state
+for step in range(4):
+    actions, seen = torch.randn(4, 3, 2), torch.randn(4, 3, 5)
+    post = observe(actions)
+    loss = (decode(post["state"]) - seen).pow(2).mean()
+    world.zero_grad()
+    loss.backward()
+    world.step()
+    gain = -value(imagine(post)).mean()
+    policy.zero_grad()
+    gain.backward()
+    policy.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("begun", "meant"),
+    [
+        ('state = start["state"].reshape(-1, 8)', 'state = start["state"].detach().reshape(-1, 8)'),
+        (
+            'state = {k: v.reshape(-1, 8) for k, v in start.items()}["state"]',
+            'state = {k: v.detach().reshape(-1, 8) for k, v in start.items()}["state"]',
+        ),
+    ],
+)
+def test_a_record_of_another_loss_is_detached_where_its_parts_are_read(begun: str, meant: str) -> None:
+    """Computed anew behind the first loss's step, the states would cost twice, and their gradient nobody uses."""
+    assert patched(IMAGINED.format(begun=begun)) == IMAGINED.format(begun=meant)
+
+
+ROLLOUT = """\
+import torch
+from torch import nn
+net = nn.Linear(3, 3)
+opt = torch.optim.Adam(net.parameters(), 1e-2)
+seen, values, old = torch.zeros(5, 2, 3), torch.zeros(4, 2, 1), torch.zeros(4, 2, 1)
+def judge(x):
+    scores = net(x)
+    choice = torch.distributions.Categorical(logits=scores[..., :2])
+    return scores[..., 2:], choice.log_prob(choice.sample()).unsqueeze(-1)
+for update in range(3):
+    for step in range(4):
+        {acted}
+        seen[step + 1] = torch.randn(2, 3)
+        {stored}
+    advantage = torch.randn(4, 2, 1) - values
+    for epoch in range(2):
+        value, new = judge(seen[:-1])
+        ratio = (new - old).exp()
+        loss = -(ratio * advantage).mean() + (value - 1).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "values[step], old[step] = value, log_prob",
+        "values[step].copy_(value)\n        old[step].copy_(log_prob)",
+        "values[step] = value\n        old[step] = log_prob",
+    ],
+)
+def test_what_a_rollout_writes_into_buffers_is_computed_without_a_graph(stored: str) -> None:
+    """Read detached, the buffers would keep the graphs of all rollouts."""
+    acted = "value, log_prob = judge(seen[step])"
+    meant = f"with torch.no_grad():\n            {acted}"
+    assert patched(ROLLOUT.format(acted=acted, stored=stored)) == ROLLOUT.format(acted=meant, stored=stored)

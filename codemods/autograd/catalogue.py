@@ -243,6 +243,8 @@ def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], b
             return "nuclear_norm"
         case "matrix_power" if second == 1:
             return "clone"
+        case "matrix_power" if not isinstance(second, int) or second < 1:
+            return "power of an inverse"  # which it saves, and not the matrix"
         case "repeat_interleave" if isinstance(second, int):
             return "repeat_interleave_by_number"
         case "take_along_dim" if len(values) > 2:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from autofix.codemods.interpreter import counters, finite
 from autofix.codemods.interpreter.kinds.kind import kind_of
-from autofix.codemods.interpreter.policy import chooses_by_name
+from autofix.codemods.interpreter.policy import chooses_by_name, is_emptiness
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import (
     Sequence,
@@ -134,10 +134,12 @@ class Decisions(Interpreter):
         return self._unknowns[key].usual if known is None and key in self._unknowns else known
 
     def _by_default(self, key: Hashable, likely: bool) -> bool:
-        """Whether a condition is likely to hold: numbers are finite, and an option with a default has its value."""
+        """Whether a condition is likely to hold: numbers are finite, tensors not empty, options have defaults."""
         usual = finite.usual_answer(key)
         if usual is not None:
             return usual
+        if is_emptiness(key):
+            return False
         match key:
             case ("~", "truth", int() as identity, _):
                 asked = self.identified(identity)

@@ -142,7 +142,7 @@ def call_module(
     values = [*args, *keywords.values()]
     first = values[0] if values else None
     if kind == "Sequential":
-        for slot in module.children.values():
+        for slot in (*module.children.values(), *module.rest):
             first = interp.call(slot.value, [first], {}, node)
         return first
     if kind == "Identity":

@@ -144,7 +144,7 @@ class BranchPolicy:
             answer = self.path.answers[position]
         elif self.path.prefer_false and self.entered and changes and optional:
             answer = prefer_false
-        elif self.path.prefer_false and self.entered and _is_emptiness(key):
+        elif self.path.prefer_false and self.entered and is_emptiness(key):
             answer = False
         elif asked_at in self._turned:
             answer = self._turned[asked_at]
@@ -353,7 +353,7 @@ def is_shape(key: Hashable) -> bool:
     return False
 
 
-def _is_emptiness(key: Hashable) -> bool:
+def is_emptiness(key: Hashable) -> bool:
     """Whether a tensor's size is compared with 0: ``if labels.shape[0] == 0``, which is true of hardly any batch."""
     match key:
         case ("Eq", ("~", "call", ("method", _, "size" | "numel"), _), ("int", 0)):

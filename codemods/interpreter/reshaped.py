@@ -87,6 +87,8 @@ def copied(name: str, operands: Mapping[str, Value]) -> set[str]:
     given = {key: one for key, one in operands.items() if isinstance(one, TensorRef)}
     if name in _MAKING_CONTIGUOUS:
         return {key for key, one in given.items() if not _may_be_contiguous(one)}
+    if operands.get("padding") == "same":
+        return set(given)  # with a kernel of an even size, the input is padded first
     if name not in _PRODUCTS:
         return set()
     match name:

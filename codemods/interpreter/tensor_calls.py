@@ -427,7 +427,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
     elif isinstance(first, TensorRef) and all(isinstance(v, TensorRef) or not hasattr(v, "cell") for v in values):
         tensors = [value for value in values if isinstance(value, TensorRef)]
         of_scalars = all(value.cell.scalar for value in tensors)
-        scalar = True if of_scalars and row.kind not in _MAY_ADD_DIMENSIONS else None
+        scalar = True if of_scalars and row.kind and row.kind not in _MAY_ADD_DIMENSIONS else None
     view = first if catalogue.is_view(name) and isinstance(first, TensorRef) else None
     if view is not None and name in layout.MAY_COPY and not view.cell.dense:
         view = None

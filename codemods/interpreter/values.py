@@ -506,6 +506,8 @@ class TorchModule:
     options: dict[str, Value] = field(default_factory=dict)
     site: Site | None = None
     """The place that made it, or made it work in place."""
+    rest: tuple[Binding, ...] = ()
+    """For a slice of unknown bounds: the modules that it may hold besides its children, and calls."""
 
     @property
     def cls(self) -> Name:

@@ -44,6 +44,17 @@ from autofix.codemods.rules.retain_shared import one_call
 _OF_TENSORS = (Form.LIST, Form.TUPLE, Form.DICT)
 
 
+def _writes_a_part(statement: Statement) -> bool:
+    """``buffer[step].copy_(value)`` and ``buffer[step] = value``."""
+    part = only_part(statement)
+    if isinstance(part, cst.Assign):
+        targets = [one.target for one in part.targets]
+        parts = [each.value for one in targets if isinstance(one, cst.Tuple) for each in one.elements]
+        return any(isinstance(one, cst.Subscript) for one in (*targets, *parts))
+    copied = matchers.Attribute(value=matchers.Subscript(), attr=matchers.Name("copy_"))
+    return isinstance(part, cst.Expr) and matchers.matches(part.value, matchers.Call(func=copied))
+
+
 class GuardFeatures(Codemod):
     """A graph is built once before a loop and every iteration's backward runs through it.
 
@@ -120,11 +131,9 @@ class GuardFeatures(Codemod):
                 if is_guardable(part):
                     remedy = "compute the features of the loop under no_grad: nothing trains them"
                     yield Candidate(guarded(tree, part), remedy)
-        relation, old = _old_operand(fact, tree)
-        if relation is not None and old is not None and _is_ratio(relation, old, tree):
-            yield from self._old_when_made(fact, tree, name)
-            patch = Edit(tree).change(old, detach).patch()
-            yield Candidate(patch, _as_before(tree.code(old).strip()), Keeps.RATIO)
+        if of_rollout:
+            yield from self._acted(fact, tree)
+        yield from self._old_in_ratio(fact, tree, name)
         made_by = tree.expression(fact.made)
         stored = stored_beside_input(made_by, tree.expression(fact.used), loop, tree)
         stored = stored or gathered_beside_input(made_by, kept, loop, tree)
@@ -257,6 +266,33 @@ class GuardFeatures(Codemod):
             if expression is not None and carrier.form is Form.TENSOR and not _is_computed(expression, tree):
                 remedy = f"detach `{carrier.name or tree.code(expression).strip()}`, which belongs to the rollout"
                 yield Candidate(Edit(tree).change(expression, detach).patch(), remedy, Keeps.RATIO)
+
+    def _old_in_ratio(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
+        """Candidates that detach the old one of ``(new - old).exp()``."""
+        relation, old = _old_operand(fact, tree)
+        if relation is not None and old is not None and _is_ratio(relation, old, tree):
+            yield from self._old_when_made(fact, tree, name)
+            patch = Edit(tree).change(old, detach).patch()
+            yield Candidate(patch, _as_before(tree.code(old).strip()), Keeps.RATIO)
+
+    def _acted(self, fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+        """``value, logp = net.act(seen)``, of which the results are written into buffers, under no_grad.
+
+        A buffer into which results with a graph are written takes along what it held before, also where it is read
+        detached.
+        """
+        ways = (*fact.sources, *fact.carriers)
+        statements = dict.fromkeys(one for carrier in ways if (one := tree.statement(carrier.statement)) is not None)
+        if not any(map(_writes_a_part, statements)):
+            return
+        loop = tree.statement(fact.loop)
+        for one in statements:
+            part = only_part(one)
+            acts = isinstance(part, cst.Assign) and isinstance(part.value, cst.Call) and is_guardable([one])
+            if acts and one in tree.block_of(one) and loop not in list(tree.loops_around(one)):
+                targets = ", ".join(sorted(targets_of(one, tree)))
+                remedy = f"compute `{targets}`, which belong to the rollout, under no_grad"
+                yield Candidate(guarded(tree, [one]), remedy, Keeps.RATIO)
 
     def _rolled_out(self, fact: StaleGraph | Overwritten, tree: Tree) -> Iterator[Candidate]:
         """Beside a ratio of new to old, as in PPO's epochs, advantages and returns are what the rollout made them."""

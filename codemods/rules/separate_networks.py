@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from autofix.codemods.autograd.catalogue import is_method
 from autofix.codemods.facts import Fact, Form, Overwritten, Severed, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
@@ -268,7 +269,7 @@ class SeparateNetworks(Codemod):
                 place = tree.expression(span)
                 if place is None:
                     continue
-                for value in _values(place):
+                for value in (*_changed_by_method(place), *_values(place)):
                     # A helper that makes the pass may know the value, or the record that holds it, by another name.
                     handed = span is fact.outer.walked_by and span != fact.outer.walked
                     handed = handed or (kept is not None and tree.function_of(place) is not tree.function_of(kept))
@@ -402,6 +403,13 @@ def _is_part(code: str, name: str) -> bool:
 def _operands(call: cst.Call) -> Iterator[cst.BaseExpression]:
     """The names, attributes and items that a call's arguments are made of, outermost first."""
     return _values(*(argument.value for argument in call.args))
+
+
+def _changed_by_method(place: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """The tensor that a method of tensors is called on: ``start["state"]`` of ``start["state"].reshape(-1, 8)``."""
+    if isinstance(place, cst.Call) and isinstance(place.func, cst.Attribute) and is_method(place.func.attr.value):
+        if isinstance(place.func.value, (cst.Name, cst.Attribute, cst.Subscript)):
+            yield place.func.value
 
 
 def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:

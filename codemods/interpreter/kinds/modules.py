@@ -82,6 +82,14 @@ class ModuleKind(Kind[TorchModule]):
             slot = module_lists.item(value, index)
             if slot is not None:
                 return slot.value
+        if (
+            slots
+            and value.kind == "Sequential"
+            and isinstance(node, ast.Subscript)
+            and isinstance(node.slice, ast.Slice)
+        ):
+            first, *rest = value.children.items()
+            return TorchModule(value.kind, children=dict([first]), rest=tuple(slot for _, slot in rest))
         module_there = numbered.in_module(interp, value, index)
         if module_there is not None:
             return module_there

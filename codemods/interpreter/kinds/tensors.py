@@ -143,7 +143,9 @@ class TensorKind(Kind[TensorRef]):
             interp.attributes_of_opaque[("tensor", interp.identity(cell)), name] = slot
 
     def item(self, interp: Interpreter, value: TensorRef, index: Value, node: Any) -> Value:
-        if value.cell.scalar is True and index == 0 and _is_old_item(interp, node):
+        made = value.cell.node
+        one = made is None or len(operation(made.operation).fields) < 2
+        if value.cell.scalar is True and one and index == 0 and _is_old_item(interp, node):
             interp.log.legacy[ast.unparse(node), interp.site(node).line] = interp.site(node)
             return interp.fresh_symbol("number")
         _note_part(interp, value.cell, index)
