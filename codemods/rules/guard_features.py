@@ -45,14 +45,20 @@ _OF_TENSORS = (Form.LIST, Form.TUPLE, Form.DICT)
 
 
 def _writes_a_part(statement: Statement) -> bool:
-    """``buffer[step].copy_(value)`` and ``buffer[step] = value``."""
+    """``buffer[step].copy_(value)`` and ``buffer[step] = value``; not ``record["value"] = value``."""
     part = only_part(statement)
     if isinstance(part, cst.Assign):
         targets = [one.target for one in part.targets]
         parts = [each.value for one in targets if isinstance(one, cst.Tuple) for each in one.elements]
-        return any(isinstance(one, cst.Subscript) for one in (*targets, *parts))
+        return any(isinstance(one, cst.Subscript) and not _is_named(one) for one in (*targets, *parts))
     copied = matchers.Attribute(value=matchers.Subscript(), attr=matchers.Name("copy_"))
     return isinstance(part, cst.Expr) and matchers.matches(part.value, matchers.Call(func=copied))
+
+
+def _is_named(item: cst.Subscript) -> bool:
+    """Whether an item is one of a dictionary, by a text."""
+    index = item.slice[0].slice
+    return isinstance(index, cst.Index) and isinstance(index.value, (cst.SimpleString, cst.FormattedString))
 
 
 class GuardFeatures(Codemod):
