@@ -312,6 +312,22 @@ for step in range(4):
 
 
 @pytest.mark.parametrize(
+    "begun",
+    [
+        'state = start["state"].reshape(-1, 8)',
+        'state = {k: v.reshape(-1, 8) for k, v in start.items()}["state"]',
+    ],
+)
+def test_a_record_of_another_loss_is_detached_before_that_is_computed(begun: str) -> None:
+    """Computed anew behind the first loss's step, the states would cost twice, and their gradient nobody uses."""
+    text = IMAGINED.format(begun=begun)
+    gain = "    gain = -value"
+    assert patched(text) == text.replace(
+        gain, f"    post = {{key: item.detach() for key, item in post.items()}}\n{gain}"
+    )
+
+
+@pytest.mark.parametrize(
     ("begun", "meant"),
     [
         ('state = start["state"].reshape(-1, 8)', 'state = start["state"].detach().reshape(-1, 8)'),
@@ -321,9 +337,10 @@ for step in range(4):
         ),
     ],
 )
-def test_a_record_of_another_loss_is_detached_where_its_parts_are_read(begun: str, meant: str) -> None:
-    """Computed anew behind the first loss's step, the states would cost twice, and their gradient nobody uses."""
-    assert patched(IMAGINED.format(begun=begun)) == IMAGINED.format(begun=meant)
+def test_a_record_without_a_name_is_detached_where_its_parts_are_read(begun: str, meant: str) -> None:
+    held = IMAGINED.replace("post = observe", "kept = [observe").replace("(actions)\n    loss", "(actions)]\n    loss")
+    held = held.replace("post", "kept[0]")
+    assert patched(held.format(begun=begun)) == held.format(begun=meant)
 
 
 ROLLOUT = """\
