@@ -34,7 +34,7 @@ _MAKING_CONTIGUOUS = frozenset(
 )
 """Operations and layers that call ``contiguous()`` on their inputs."""
 _RANKS = {"mm": 2, "addmm": 2, "outer": 2, "ger": 2, "mv": 1, "bmm": 3, "baddbmm": 3}
-_KEEPING_RANK = frozenset(("permute", *_SWAPS, *_OF_MATRICES))
+_KEEPING_RANK = frozenset(("permute", "contiguous", *_SWAPS, *_OF_MATRICES))
 _ELEMENTWISE = frozenset((catalogue.POINTWISE, catalogue.CAST))
 
 
@@ -60,23 +60,19 @@ def _order_of_view(name: str, args: Sequence[Value], rank: int | None) -> int:
 
 def rank(name: str, args: Sequence[Value], tensors: Sequence[TensorRef]) -> int | None:
     """The number of dimensions of an operation's result; None where it is not known."""
-    known = [one.cell.rank for one in tensors]
     if name in _RANKS:
         return _RANKS[name]
     if name == "t":
         return 2
-    if not known or any(one is None for one in known):
+    known = [one.cell.rank for one in tensors if one.cell.rank is not None]
+    if not known or len(known) < len(tensors):
         return None
-    kind = catalogue.kind(name)
-    if (
-        kind in _ELEMENTWISE
-        or name == "contiguous"
-        or name in _SWAPS
-        or name in _OF_MATRICES
-        or name in ("permute", "matmul")
-    ):
-        return max(one for one in known if one is not None) if name != "matmul" or 1 not in known else None
-    return known[0] if name in ("linear", "Linear") else None
+    if name == "matmul":
+        return max(known) if 1 not in known else None
+    if name in ("linear", "Linear"):
+        return known[0]
+    keeps = catalogue.kind(name) in _ELEMENTWISE or name in _KEEPING_RANK
+    return max(known) if keeps else None
 
 
 # What products save

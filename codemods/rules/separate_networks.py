@@ -292,7 +292,8 @@ class SeparateNetworks(Codemod):
             return
         form = next((one.form for one in fact.carriers if (one.statement, one.name) == (fact.kept, fact.name)), None)
         for value in _operands(call):
-            if tree.code(value) == fact.name:
+            is_opened = form not in _WHOLE and isinstance(tree.parent_of(value), (cst.Subscript, cst.Attribute))
+            if tree.code(value) == fact.name and not is_opened:  # of an item, the item is detached
                 yield Candidate(
                     _detached(value, form, tree),
                     f"compute the {which} loss from `{fact.name}` detached",
@@ -300,9 +301,13 @@ class SeparateNetworks(Codemod):
                 )
 
 
+_WHOLE = (None, Form.TENSOR, Form.UNKNOWN, Form.OTHER)
+"""Forms of values that are detached as a whole."""
+
+
 def _detached(value: cst.BaseExpression, form: Form | None, tree: Tree) -> Patch:
     """The program in which a call is given *value* detached: a name for several tensors, by a statement before it."""
-    if form in (None, Form.TENSOR, Form.UNKNOWN, Form.OTHER):
+    if form in _WHOLE:
         return Edit(tree).change(value, detach).patch()
     reader = tree.statement_of(value)
     item = tree.fresh_name("item", "part", "tensor")
