@@ -32,10 +32,9 @@ class ChainKind(MethodsKind[Chain]):
         keywords: dict[str, Value],
         node: ast.expr,
     ) -> Value:
-        if name in ("get", "setdefault") and args and self._holder(interp, value, args[0]) is not value.maps[0]:
-            holder = self._holder(interp, value, args[0])
-            if holder is not None:
-                return interp.item(holder, args[0], node)
+        holder = _holder(interp, value, args[0]) if name in ("get", "setdefault") and args else None
+        if holder is not None and holder is not value.maps[0]:
+            return interp.item(holder, args[0], node)
         if name == "new_child":
             return Chain([*(args[:1] or [Mapping()]), *value.maps])
         receiver = value.maps[0] if name in _OF_THE_FIRST else _merged(interp, value)
@@ -49,7 +48,7 @@ class ChainKind(MethodsKind[Chain]):
         return super().attribute(interp, value, name, node)
 
     def item(self, interp: Interpreter, value: Chain, index: Value, node: ast.expr) -> Value:
-        return interp.item(self._holder(interp, value, index) or value.maps[-1], index, node)
+        return interp.item(_holder(interp, value, index) or value.maps[-1], index, node)
 
     def set_item(self, interp: Interpreter, value: Chain, index: Value, given: Value, by: Assignment) -> None:
         elements.set_item(interp, value.maps[0], index, given, by.target, by.expression)
@@ -85,10 +84,11 @@ class ChainKind(MethodsKind[Chain]):
         made.maps.extend(map(copied.of, value.maps))
         return made
 
-    def _holder(self, interp: Interpreter, value: Chain, index: Value) -> Value:
-        """The first of the dictionaries that may have an item for an index; None where none has."""
-        answers = ((one, kind_of(one).contains(interp, one, index)) for one in value.maps)
-        return next((one for one, answer in answers if answer is not False), None)
+
+def _holder(interp: Interpreter, value: Chain, index: Value) -> Value:
+    """The first of the dictionaries that may have an item for an index; None where none has."""
+    answers = ((one, kind_of(one).contains(interp, one, index)) for one in value.maps)
+    return next((one for one, answer in answers if answer is not False), None)
 
 
 def _merged(interp: Interpreter, value: Chain) -> Value:

@@ -7,8 +7,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import gradients, streams
-from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Kind, MethodsKind, V, kind
-from autofix.codemods.interpreter.library import containers
+from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Kind, V, kind
+from autofix.codemods.interpreter.library.containers import ContainerKind
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import Value
 
@@ -55,19 +55,8 @@ class NumberKind(_Constant[complex]):
 
 
 @kind(str, bytes)
-class TextKind(_Constant[str | bytes], MethodsKind[str | bytes]):
+class TextKind(_Constant[str | bytes], ContainerKind[str | bytes]):
     """A text that is known."""
-
-    def call_method(
-        self,
-        interp: Interpreter,
-        value: str | bytes,
-        name: str,
-        args: list[Value],
-        keywords: dict[str, Value],
-        node: ast.expr,
-    ) -> Value:
-        return containers.call_container_method(interp, value, name, args, keywords, node)
 
     def item(self, interp: Interpreter, value: str | bytes, index: Value, node: ast.expr) -> Value:
         return _at(value, index, super().item(interp, value, index, node))

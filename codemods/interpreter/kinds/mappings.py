@@ -18,8 +18,8 @@ from autofix.codemods.interpreter import (
     numbered,
     overridden,
 )
-from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, MethodsKind, kind
-from autofix.codemods.interpreter.library import containers
+from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, kind
+from autofix.codemods.interpreter.library.containers import ContainerKind
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value, is_constant
 
@@ -32,19 +32,8 @@ _OF_DICTIONARIES = frozenset(dir(dict))
 
 
 @kind(Mapping)
-class MappingKind(MethodsKind[Mapping]):
+class MappingKind(ContainerKind[Mapping]):
     """A dictionary."""
-
-    def call_method(
-        self,
-        interp: Interpreter,
-        value: Mapping,
-        name: str,
-        args: list[Value],
-        keywords: dict[str, Value],
-        node: ast.expr,
-    ) -> Value:
-        return containers.call_container_method(interp, value, name, args, keywords, node)
 
     def attribute(self, interp: Interpreter, value: Mapping, name: str, node: ast.expr) -> Value:
         if name in value.items and name not in _OF_DICTIONARIES:

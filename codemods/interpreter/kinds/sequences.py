@@ -18,8 +18,8 @@ from autofix.codemods.interpreter import (
     numbered,
     streams,
 )
-from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, MethodsKind, kind
-from autofix.codemods.interpreter.library import containers
+from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, kind
+from autofix.codemods.interpreter.library.containers import ContainerKind
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import (
     ENCLOSED,
@@ -42,19 +42,8 @@ if TYPE_CHECKING:
 
 
 @kind(Sequence)
-class SequenceKind(MethodsKind[Sequence]):
+class SequenceKind(ContainerKind[Sequence]):
     """A list, tuple, set, frozenset or deque, and what else holds items in an order."""
-
-    def call_method(
-        self,
-        interp: Interpreter,
-        value: Sequence,
-        name: str,
-        args: list[Value],
-        keywords: dict[str, Value],
-        node: ast.expr,
-    ) -> Value:
-        return containers.call_container_method(interp, value, name, args, keywords, node)
 
     def attribute(self, interp: Interpreter, value: Sequence, name: str, node: ast.expr) -> Value:
         if name in value.fields:

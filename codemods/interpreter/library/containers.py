@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.interpreter import attributes, constants, elements, holding, mapping_keys, overridden, written
+from autofix.codemods.interpreter.kinds.kind import MethodsKind, V
 from autofix.codemods.interpreter.library.builtins import dictionary
 from autofix.codemods.interpreter.library.iterators import in_order
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
@@ -35,6 +36,15 @@ def call_container_method(
     models = of_sequence if isinstance(receiver, Sequence) else of_mapping
     result = models.call(interp, Call(node, name), receiver, given=args, keywords=keywords)
     return interp.opaque(name, [receiver, *args], node) if result is DECLINED else result
+
+
+class ContainerKind(MethodsKind[V]):
+    """Behaviour of a container, or of a text, that has the methods of Python's own."""
+
+    def call_method(
+        self, interp: Interpreter, value: V, name: str, args: list[Value], keywords: dict[str, Value], node: ast.expr
+    ) -> Value:
+        return call_container_method(interp, value, name, args, keywords, node)
 
 
 _READING = frozenset("get items keys values".split())
