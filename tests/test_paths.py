@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from autofix.codemods.checks.known import Known
+from autofix.codemods.checks.checks import Checks
 from autofix.codemods.facts import Fact, GraphHeld, StaleGraph
 from autofix.codemods.interpreter import analysis
 from autofix.codemods.interpreter.bounds import Bounds, comparison
@@ -102,9 +102,9 @@ def paths(script: str, monkeypatch: pytest.MonkeyPatch) -> list[BranchPolicy]:
     followed: list[BranchPolicy] = []
     follow = analysis._follow
 
-    def noted(sources: Sources, policy: BranchPolicy, found: Known) -> tuple[Interpreter, set[Fact]]:
+    def noted(sources: Sources, policy: BranchPolicy, checks: Checks) -> tuple[Interpreter, set[Fact]]:
         followed.append(policy)
-        return follow(sources, policy, found)
+        return follow(sources, policy, checks)
 
     monkeypatch.setattr(analysis, "_follow", noted)
     analysis.analyze(Program.of(script, "train.py"))

@@ -3,31 +3,85 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from autofix.codemods.autograd.graph import Tape
+from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import distinct
-from autofix.codemods.facts import Certainty, CutGraph, Drop, Fact, LossEscapes
+from autofix.codemods.facts import (
+    Certainty,
+    CutGraph,
+    Drop,
+    Fact,
+    GraphEscapes,
+    LossEscapes,
+    NoGradient,
+    Span,
+    UpdateRefused,
+)
 from autofix.codemods.interpreter import cuts
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.state.incidents import BackwardWithoutGraph, Incidents
 from autofix.codemods.source.sources import Site, last_name
 
 
-def facts(interp: Interpreter, known: Known) -> Iterator[CutGraph]:
-    """Facts of passes without a graph on one path."""
-    tape, incidents = interp.tape, interp.incidents
-    cut: set[CutGraph] = set()
+class CutGraphCheck(Check):
+    """Whether a pass lacks its graph, on every path that comes to it."""
+
+    kinds = (CutGraph, LossEscapes)
+
+    def __init__(self) -> None:
+        self._shown: Counter[Span] = Counter()
+        """For each place of a pass without a graph, the number of paths that found it so."""
+        self._came: Counter[int] = Counter()
+        """For each line of a pass, the number of paths that came to it."""
+
+    def facts(self, interp: Interpreter, known: Known) -> Iterator[CutGraph]:
+        """Facts of passes without a graph on one path, and of passes that have a part of theirs only."""
+        tape = interp.tape
+        whole = list(_without_graph(tape, interp.incidents))
+        yield from whole
+        self._shown.update({fact.failed for fact in whole})
+        self._came.update({one.site.line for one in tape.passes} | tape.rootless)
+        yield from _without_part(tape, interp.incidents)
+
+    def is_answered(self, fact: Fact, known: Known) -> bool:
+        """Whether another path shows the graph that is said to be missing."""
+        if not isinstance(fact, CutGraph) or isinstance(fact, LossEscapes):
+            return False  # PyTorch refuses before any pass
+        if not fact.wanted and any(_is_fuller(one, fact) for one in known.facts):
+            return True
+        if fact.beside:
+            return not known.complete or (not fact.constant and set(fact.wanted) <= {name for _, name in known.trained})
+        if fact.silent:
+            return bool(known.training)  # a script that trains may well ask for the gradient of a copy, too
+        if fact.lasting or fact.failed.line not in known.training:
+            return False
+        # A pass that trains in one stage of the script and fails in a later one, whichever way leads to it.
+        return not (known.complete and self._shown[fact.failed] == self._came[fact.failed.line])
+
+    def explains(self, fact: Fact, other: Fact) -> bool:
+        """Whether the *other* one is a gradient missing behind a block without graphs, or the same loss in NumPy."""
+        match fact, other:
+            case CutGraph(guard=Span() as guard), NoGradient():
+                return not isinstance(other, UpdateRefused) and guard.contains(other.made)
+            case LossEscapes(), GraphEscapes():
+                return any(drop.span == other.call for drop in fact.drops)
+        return False
+
+
+def _without_graph(tape: Tape, incidents: Incidents) -> Iterator[CutGraph]:
+    """Facts of passes that have no graph at all."""
     for rootless in incidents.cut:
-        if any(leaf.asked for leaf in rootless.copies):
-            continue  # somebody wants the gradient of the copy itself
-        dropped = _told_as_escape(_fact(rootless, tape), rootless, incidents)
-        yield dropped
-        cut.add(dropped)
-    known.shown.update({fact.failed for fact in cut})
-    known.came.update({one.site.line for one in tape.passes} | tape.rootless)
+        if not any(leaf.asked for leaf in rootless.copies):  # else somebody wants the gradient of the copy itself
+            yield _told_as_escape(_fact(rootless, tape), rootless, incidents)
+
+
+def _without_part(tape: Tape, incidents: Incidents) -> Iterator[CutGraph]:
+    """Facts of passes that have a graph, though not that of one part of their loss."""
     for rootless in distinct(incidents.partial, lambda one: (one.detachment.cuts[-1].site, one.site)):
         dropped = _fact(rootless, tape)
         told = _told_as_escape(dropped, rootless, incidents)
@@ -61,22 +115,6 @@ def _is_missed(rootless: BackwardWithoutGraph, dropped: CutGraph, tape: Tape) ->
     if _is_number_added(rootless) and set(dropped.wanted) <= {name for _, name in tape.trained}:
         return False
     return not in_block and _shares_an_optimizer(dropped, tape) and (not unrecorded or _trains_no_layer(tape))
-
-
-def is_answered(fact: CutGraph, known: Known) -> bool:
-    """Whether another path shows the graph that is said to be missing."""
-    if isinstance(fact, LossEscapes):
-        return False  # PyTorch refuses before any pass
-    if not fact.wanted and any(_is_fuller(one, fact) for one in known.facts):
-        return True
-    if fact.beside:
-        return not known.complete or (not fact.constant and set(fact.wanted) <= {name for _, name in known.trained})
-    if fact.silent:
-        return bool(known.training)  # a script that trains may well ask for the gradient of a copy, too
-    if fact.lasting or fact.failed.line not in known.training:
-        return False
-    # A pass that trains in one stage of the script and fails in a later one, whichever way leads to it.
-    return not (known.complete and known.shown[fact.failed] == known.came[fact.failed.line])
 
 
 def _is_fuller(one: Fact, fact: CutGraph) -> bool:

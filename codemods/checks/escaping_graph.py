@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autofix.codemods.autograd.graph import Tape
+from autofix.codemods.checks.check import Check
+from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import carriers
 from autofix.codemods.facts import Fact, Form, GraphCopied, GraphEscapes, GraphSent
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -12,9 +14,13 @@ from autofix.codemods.interpreter.state.incidents import GraphLeak
 from autofix.codemods.source.sources import Site
 
 
-def facts(interp: Interpreter) -> Iterator[Fact]:
-    """Facts of tensors that take their graphs where none can go, on one path."""
-    yield from (_fact(site, escape, interp.tape) for site, escape in interp.incidents.escapes.items())
+class EscapingGraphCheck(Check):
+    """Whether a tensor takes its graph where none can go."""
+
+    kinds = (GraphEscapes, GraphCopied, GraphSent)
+
+    def facts(self, interp: Interpreter, known: Known) -> Iterator[Fact]:
+        yield from (_fact(site, escape, interp.tape) for site, escape in interp.incidents.escapes.items())
 
 
 def _fact(site: Site, escape: GraphLeak, tape: Tape) -> Fact:

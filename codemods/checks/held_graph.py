@@ -3,32 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from autofix.codemods.autograd.graph import Tape
 from autofix.codemods.checks import readers
+from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import may_lead_nowhere
-from autofix.codemods.facts import Certainty, GraphHeld
+from autofix.codemods.facts import Certainty, Fact, GraphHeld
 from autofix.codemods.interpreter import holding
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.state.incidents import RetainedGraph
 
 
-def facts(interp: Interpreter, known: Known) -> Iterator[GraphHeld]:
-    """Facts of graphs that one path keeps for nothing; record in *known* the value behind each."""
-    for kept in holding.held(interp):
-        held = _fact(kept, interp.tape)
-        known.holdings[held] = kept
-        yield held
+class HeldGraphCheck(Check):
+    """Whether a graph is kept on some path, and used on none."""
 
+    kinds = (GraphHeld,)
 
-def is_used(fact: GraphHeld, known: Known) -> bool:
-    """Whether another path shows a use for a graph that is kept, or may show one."""
-    kept = known.holdings[fact]
-    used = kept.kept.statement.node in known.used
-    if used or not known.complete or readers.serves_other_scripts(kept, known):
-        return True
-    return not readers.every_reader_ran(kept, known)
+    def __init__(self) -> None:
+        self._kept: dict[Fact, RetainedGraph] = {}
+        """The value behind each fact, as its path knew it."""
+
+    def facts(self, interp: Interpreter, known: Known) -> Iterator[GraphHeld]:
+        """Facts of graphs that one path keeps for nothing."""
+        for kept in holding.held(interp):
+            held = _fact(kept, interp.tape)
+            self._kept[held] = kept
+            yield held
+
+    def extent(self) -> int:
+        return len(self._kept)
+
+    def doubted(self, fact: Fact, doubted: Fact) -> None:
+        if fact in self._kept:
+            self._kept.setdefault(doubted, self._kept[fact])
+
+    def is_answered(self, fact: Fact, known: Known) -> bool:
+        """Whether another path shows a use for a graph that is kept, or may show one."""
+        kept = self._kept[fact]
+        used = kept.kept.statement.node in known.used
+        if used or not known.complete or readers.serves_other_scripts(kept, known):
+            return True
+        return not readers.every_reader_ran(kept, known)
+
+    def fuller(self, fact: Fact) -> Iterator[Fact]:
+        """The fact of a dictionary that also holds other things."""
+        if isinstance(fact, GraphHeld) and not fact.mixed:
+            yield replace(fact, mixed=True)
 
 
 def _fact(one: RetainedGraph, tape: Tape) -> GraphHeld:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from autofix.codemods.checks.layers import ThroughLayers
-from autofix.codemods.facts import Doubt, Fact, GraphHeld, Span
+from autofix.codemods.facts import Fact, Span
 from autofix.codemods.interpreter.checkpoint import Prelude
 from autofix.codemods.interpreter.entries import Ways
 from autofix.codemods.interpreter.policy import Path
-from autofix.codemods.interpreter.state.incidents import RetainedGraph
 from autofix.codemods.interpreter.unread_losses import Parts
 from autofix.codemods.source.sources import Site, Source
 
@@ -62,8 +60,6 @@ class Known:
     """Lines at which a path ran several passes."""
     later: set[tuple[int, str]] = field(default_factory=set)
     """Parameters trained by passes that were not the first at their place: see :mod:`autofix.codemods.checks.flow`."""
-    reduced: set[int] = field(default_factory=set)
-    """The lines of passes that were sent from scalars alone on some path."""
     crashes: set[tuple[int, str]] = field(default_factory=set)
     rootless: set[int] = field(default_factory=set)
     passes: set[int] = field(default_factory=set)
@@ -71,8 +67,6 @@ class Known:
     """The lines of those whose graph is not just that of a result which code that was not read has computed."""
     training: set[int] = field(default_factory=set)
     """Lines of the passes that reach something which may be trained."""
-    holdings: dict[GraphHeld, RetainedGraph] = field(default_factory=dict)
-    """The values that a path keeps for nothing, as far as this path knew."""
     executed: set[ast.stmt] = field(default_factory=set)
     unresolved: set[str] = field(default_factory=set)
     """Names of functions that paths may have called without following them."""
@@ -85,10 +79,6 @@ class Known:
     sources: list[Source] = field(default_factory=list)
     used: set[ast.AST] = field(default_factory=set)
     """Statements through which a pass came on some path."""
-    shown: Counter[Span] = field(default_factory=Counter)
-    """For each place of a pass without a graph, the number of paths that found it so."""
-    came: Counter[int] = field(default_factory=Counter)
-    """For each line of a pass, the number of paths that came to it."""
     supposed: set[str] = field(default_factory=set)
     """The models of which no pass is known and whose results were sent backward, by their entries."""
     every: int = 0
@@ -99,21 +89,10 @@ class Known:
     """The ways to a pass in the program."""
     prelude: Prelude = field(default_factory=Prelude)
 
-    def doubt(self, fact: Fact, reason: Doubt) -> None:
-        """Make a fact likely, for this *reason*."""
-        self.facts[self.doubted(fact, reason)] = self.facts.pop(fact)
-
-    def doubted(self, fact: Fact, reason: Doubt) -> Fact:
-        """A fact that one path has shown, likely for this *reason*; the value behind it is known by both."""
-        doubted = fact.doubted(reason)
-        if isinstance(fact, GraphHeld) and isinstance(doubted, GraphHeld) and fact in self.holdings:
-            self.holdings.setdefault(doubted, self.holdings[fact])
-        return doubted
-
     def extent(self) -> tuple[int, ...]:
-        """Sizes of all collections: if a path leaves them unchanged, it showed nothing new."""
+        """Sizes of what tells paths that show something from those that do not."""
         known = (self.facts, self.edges, self.ways, self.waiting, self.faded, self.repeated, self.later, self.crashes)
-        return tuple(map(len, (*known, self.rootless, self.passes, self.training, self.holdings, self.used)))
+        return tuple(map(len, (*known, self.rootless, self.passes, self.training, self.used)))
 
     @property
     def trained(self) -> set[tuple[int, str]]:

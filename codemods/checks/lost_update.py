@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from autofix.codemods.checks.check import Check
+from autofix.codemods.checks.known import Known
 from autofix.codemods.facts import UpdateLost
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.nodes import COMPREHENSIONS, Nodes
@@ -14,20 +16,25 @@ from autofix.codemods.source.sources import Site
 _CLEARED = re.compile(r"\.grad(\.data)?\.(zero_|detach_|requires_grad_)\(|\.grad is (not )?None")
 
 
-def facts(interp: Interpreter) -> Iterator[UpdateLost]:
-    """The updates of what nobody trains otherwise, whose results nobody reads."""
-    questions = interp.incidents.asked
-    for site, leaf in questions.items():
-        is_trained = leaf in interp.tape.owned or leaf.given
-        if is_trained or leaf.frozen or leaf.supposed or not isinstance(site.node, ast.Assign):
-            continue
-        update = _update(site)
-        if update is not None and not any(
-            other != site and one is leaf and not _only_clears(other) for other, one in questions.items()
-        ):
-            name, asked = update
-            span = site.source.span
-            yield UpdateLost(made=span(site.node.value), used=span(asked), name=name)
+class LostUpdateCheck(Check):
+    """Whether an update by hand gives its name to a new tensor."""
+
+    kinds = (UpdateLost,)
+
+    def facts(self, interp: Interpreter, known: Known) -> Iterator[UpdateLost]:
+        """The updates of what nobody trains otherwise, whose results nobody reads."""
+        questions = interp.incidents.asked
+        for site, leaf in questions.items():
+            is_trained = leaf in interp.tape.owned or leaf.given
+            if is_trained or leaf.frozen or leaf.supposed or not isinstance(site.node, ast.Assign):
+                continue
+            update = _update(site)
+            if update is not None and not any(
+                other != site and one is leaf and not _only_clears(other) for other, one in questions.items()
+            ):
+                name, asked = update
+                span = site.source.span
+                yield UpdateLost(made=span(site.node.value), used=span(asked), name=name)
 
 
 def _only_clears(site: Site) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from autofix.codemods.autograd.graph import SavedTensorModified, Tape, crossing
 from autofix.codemods.checks import chains, separate_losses
+from autofix.codemods.checks.check import Check
+from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import (
     carried_within,
     carriers,
@@ -28,20 +30,25 @@ from autofix.codemods.source.nodes import Nodes, imports
 from autofix.codemods.source.sources import Site, dotted_name
 
 
-def facts(interp: Interpreter) -> Iterator[Overwritten]:
-    """Facts of overwritten saved tensors on one path, one for each story."""
-    found = distinct(
-        interp.tape.clobbered,
-        lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.change, one.failed),
-    )
-    yield from (
-        _fact(one, interp.tape)
-        for one in found
-        if not (
-            separate_losses.may_be_separate(one.node, one.node.walked, one.failed)
-            or _ends_before(one, interp.incidents)
+class OverwrittenCheck(Check):
+    """Whether a saved tensor was modified before the pass that needs it."""
+
+    kinds = (Overwritten,)
+
+    def facts(self, interp: Interpreter, known: Known) -> Iterator[Overwritten]:
+        """Facts of overwritten saved tensors on one path, one for each story."""
+        found = distinct(
+            interp.tape.clobbered,
+            lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.change, one.failed),
         )
-    )
+        yield from (
+            _fact(one, interp.tape)
+            for one in found
+            if not (
+                separate_losses.may_be_separate(one.node, one.node.walked, one.failed)
+                or _ends_before(one, interp.incidents)
+            )
+        )
 
 
 def _ends_before(clobbered: SavedTensorModified, incidents: Incidents) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import replace
 from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, LoopPoint, Node, StoreEvent, Tape, crossing
 from autofix.codemods.checks import chains, separate_losses, targets
+from autofix.codemods.checks.check import Check
+from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import (
     carried_within,
     carriers,
@@ -27,18 +29,35 @@ from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.rivals import outer_site
 
 
-def facts(interp: Interpreter) -> Iterator[StaleGraph]:
-    """Facts of passes through a freed graph on one path, one for each story."""
-    found = distinct(
-        interp.tape.stale,
-        lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.freed, one.failed),
-    )
-    serving = {run for key, run in interp.loop_items.handed_out.items() if isinstance(key, tuple) and key[0] == "item"}
-    yield from (
-        _fact(one, interp, serving)
-        for one in found
-        if not separate_losses.may_be_separate(one.node, one.freed, one.failed)
-    )
+class StaleGraphCheck(Check):
+    """Whether a pass needs a graph that an earlier one freed."""
+
+    kinds = (StaleGraph,)
+
+    def facts(self, interp: Interpreter, known: Known) -> Iterator[StaleGraph]:
+        """Facts of passes through a freed graph on one path, one for each story."""
+        found = distinct(
+            interp.tape.stale,
+            lambda one: story(one.node, one.reader, (*one.outside, *one.provenance), one.freed, one.failed),
+        )
+        items = interp.loop_items.handed_out.items()
+        serving = {run for key, run in items if isinstance(key, tuple) and key[0] == "item"}
+        yield from (
+            _fact(one, interp, serving)
+            for one in found
+            if not separate_losses.may_be_separate(one.node, one.freed, one.failed)
+        )
+
+    def completed(self, facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+        """*facts*, each with what the others are computed of that cross the same loop to the same pass."""
+        shared: dict[tuple[Span, Span], set[Span]] = {}
+        crossing_one = {f: (f.loop, f.failed) for f in facts if isinstance(f, StaleGraph) and f.loop and not f.inside}
+        for fact, way in crossing_one.items():
+            shared.setdefault(way, set()).update(fact.computed_by, [fact.kept] if fact.kept is not None else [])
+        return tuple(
+            replace(fact, computed_by=tuple(sorted(shared[crossing_one[fact]]))) if fact in crossing_one else fact
+            for fact in facts
+        )
 
 
 def _parted(stale: FreedGraphUse) -> tuple[Span, Span] | None:
@@ -188,18 +207,6 @@ def _is_differentiated(freed: BackwardCall, interp: Interpreter) -> bool:
 
 _MOST_NODES = 4_000
 """Nodes of a graph that are looked at for the statements by which all of it came."""
-
-
-def with_all_computed(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
-    """*facts*, each with what the others are computed of that cross the same loop to the same pass."""
-    shared: dict[tuple[Span, Span], set[Span]] = {}
-    crossing_one = {f: (f.loop, f.failed) for f in facts if isinstance(f, StaleGraph) and f.loop and not f.inside}
-    for fact, way in crossing_one.items():
-        shared.setdefault(way, set()).update(fact.computed_by, [fact.kept] if fact.kept is not None else [])
-    return tuple(
-        replace(fact, computed_by=tuple(sorted(shared[crossing_one[fact]]))) if fact in crossing_one else fact
-        for fact in facts
-    )
 
 
 def _under(node: Node) -> list[Node]:

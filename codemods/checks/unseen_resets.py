@@ -11,29 +11,29 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import Certainty, Doubt, Fact, Overwritten, StaleGraph
+from autofix.codemods.facts import Certainty, Fact, Overwritten, StaleGraph
 from autofix.codemods.source.nodes import Nodes, children
 from autofix.codemods.source.sources import Source, last_name
 
 _EMPTIES = frozenset(("detach_", "zero_", "fill_", "copy_", "clear", "pop", "popleft"))
 
 
-def doubt(known: Known) -> None:
-    """Make the facts likely that such a function may rule out."""
+def answered(known: Known) -> tuple[list[Fact], list[Fact]]:
+    """The facts that such a function rules out, and those that it makes likely."""
     carried = [(fact, attribute) for fact in known.facts if (attribute := _attribute_carried(fact))]
     driven = [(fact, role.span) for fact in known.facts for role in fact.roles() if role.span in known.driven]
     if not carried and not driven:
-        return
+        return [], []
     functions = [function for source in known.sources for function in source.nodes.of(ast.FunctionDef)]
     unseen = [function for function in functions if function.body[-1] not in known.executed]
+    ruled_out: list[Fact] = []
     for fact, span in driven:  # whoever calls the one function may call the other in between
         called = known.driven[span]
         others = unseen if called is None else [function for function in functions if function not in called]
         if isinstance(fact, (StaleGraph, Overwritten)) and any(_resets(one, _attribute_of(fact)) for one in others):
-            known.facts.pop(fact, None)
-    for fact, attribute in carried:
-        if _may_be_reset(attribute, unseen, known):
-            known.doubt(fact, Doubt.RESET)
+            ruled_out.append(fact)
+    carried = [(fact, attribute) for fact, attribute in carried if fact not in ruled_out]
+    return ruled_out, [fact for fact, attribute in carried if _may_be_reset(attribute, unseen, known)]
 
 
 def _attribute_carried(fact: Fact) -> str:

@@ -10,16 +10,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
 
-from autofix.codemods.checks import checks, flow, stale_graph
+from autofix.codemods.checks import flow
+from autofix.codemods.checks.checks import Checks
 from autofix.codemods.checks.known import Edge, Known
 from autofix.codemods.checks.layers import ThroughLayers
 from autofix.codemods.facts import (
     Certainty,
     Doubt,
     Fact,
-    LegacyApi,
-    LegacyFunction,
-    OldKeyword,
     Overwritten,
 )
 from autofix.codemods.interpreter import (
@@ -104,13 +102,14 @@ class AnalysisResult:
     """The models of which no pass is known and whose results were sent backward, by their entries."""
 
 
-def _result(known: Known) -> AnalysisResult:
+def _result(checks: Checks) -> AnalysisResult:
     """The result of the analysis: the facts and observations of all paths."""
-    facts = checks.left(known)
+    known = checks.known
+    facts = checks.left()
     trained = known.trained
     ranked = dict(zip(known.edges, flow.ranked(known.edges), strict=True))
     return AnalysisResult(
-        stale_graph.with_all_computed(facts),
+        checks.completed(facts),
         frozenset(ranked.values()),
         frozenset(ranked[edge] for edge in known.renewed),
         frozenset(trained),
@@ -152,11 +151,12 @@ def analyze(program: Program, only: Path | None = None, untrained: Collection[st
 
 def _observe(sources: Sources, only: Path | None, untrained: Collection[str]) -> AnalysisResult:
     found = Known(sources=sources.all)
+    checks = Checks(found)
     if only is not None:
-        _follow(sources, BranchPolicy(only), found)
+        _follow(sources, BranchPolicy(only), checks)
         if found.losses_of_calls:
-            _follow(sources, BranchPolicy(only), found)
-        return replace(_result(found), alone=False)
+            _follow(sources, BranchPolicy(only), checks)
+        return replace(_result(checks), alone=False)
     found.ways_to_passes = cache(partial(ways, sources))
     called: set[ast.AST] = set()
     trained: set[ast.AST] = set()
@@ -168,20 +168,20 @@ def _observe(sources: Sources, only: Path | None, untrained: Collection[str]) ->
             continue
         first = Path(entry=entry, passless=not sends)
         assumed = _assumed(found)
-        reached = _follow_all(sources, Paths(_most(entry), first, imported), found, called, trained)
+        reached = _follow_all(sources, Paths(_most(entry), first, imported), checks, called, trained)
         if _assumed(found) > assumed and not _is_spent(found):
-            reached = _follow_all(sources, Paths(_most(entry), first, imported), found, called, trained)
+            reached = _follow_all(sources, Paths(_most(entry), first, imported), checks, called, trained)
         if sends and "." in entry and not _is_spent(found) and not (reached and _all_reached(sources, entry, found)):
             # The function waits for a memory to fill, or trains a second network every few steps.
             aged = first._replace(lived=True)
-            _follow_all(sources, Paths(_most(entry), aged, imported), found, called, trained)
+            _follow_all(sources, Paths(_most(entry), aged, imported), checks, called, trained)
         if _is_spent(found):
-            return _result(found)
-    _suppose(sources, found, trained, untrained)
+            return _result(checks)
+    _suppose(sources, checks, trained, untrained)
     # Other facts there would be mistakes of the code that calls the model, or none: it has not been read.
     known = {fact: path for fact, path in found.facts.items() if not path.supposed or isinstance(fact, Overwritten)}
     found.facts = known
-    return _result(found)
+    return _result(checks)
 
 
 def _assumed(found: Known) -> int:
@@ -208,23 +208,23 @@ def _is_spent(found: Known) -> bool:
     return found.steps > STEPS or not found.complete
 
 
-def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AST], trained: set[ast.AST]) -> bool:
+def _follow_all(sources: Sources, paths: Paths, checks: Checks, called: set[ast.AST], trained: set[ast.AST]) -> bool:
     """Follow *paths* for as long as they show something, and say whether one came to a backward pass.
 
     Adds the functions that were *called*, and those that were where a path came to a pass, which is *trained*.
     """
-    reached, idle = False, 0
+    found, reached, idle = checks.known, False, 0
     known = set(found.facts)
     runs: list[switches.Run] = []
     for policy in paths:
-        before, steps = found.extent(), found.steps
-        interp, facts = _follow(sources, policy, found)
+        before, steps = checks.extent(), found.steps
+        interp, facts = _follow(sources, policy, checks)
         runs.append(switches.run_of(interp, facts))
         called |= interp.log.called
         if interp.tape.passes or interp.tape.rootless or interp.incidents.cut:
             reached = True
             trained |= interp.log.called
-        policy.shows_more = found.extent() != before
+        policy.shows_more = checks.extent() != before
         is_first = not (policy.path.answers or policy.path.prefer_false)
         idle = 0 if policy.shows_more or is_first else idle + found.steps - steps
         limit = LOST if policy.path.entry == MODULE and not reached else IDLE
@@ -232,12 +232,12 @@ def _follow_all(sources: Sources, paths: Paths, found: Known, called: set[ast.AS
             break
     for fact in switches.switched(runs, found.sources) - known if len(runs) > 1 else ():
         # Some are completed once all paths are known.
-        if fact in found.facts and not isinstance(fact, _OF_A_CALL):
-            found.doubt(fact, Doubt.SWITCH)
+        if fact in found.facts and not checks.of(fact).is_of_a_call:
+            checks.doubt(fact, Doubt.SWITCH)
     return reached
 
 
-def _suppose(sources: Sources, found: Known, trained: set[ast.AST], known: Collection[str]) -> None:
+def _suppose(sources: Sources, checks: Checks, trained: set[ast.AST], known: Collection[str]) -> None:
     """Send backward what the models of the main file compute that no pass of the program is known to train.
 
     Several are trained on one path, one after the other: what is imported and defined before is executed once.  Those
@@ -245,18 +245,20 @@ def _suppose(sources: Sources, found: Known, trained: set[ast.AST], known: Colle
     """
     if not known and not is_model_that_overwrites(sources.main.text):
         return
+    found = checks.known
     models = supposed.forwards(sources, trained, known)
     while several := [entry for entry, _ in islice(models, MODELS)]:
         found.prelude.serves_several |= len(several) == MODELS
         found.supposed.update(several)
         for policy in Paths(PATHS_OF_MODEL, Path(entry=" ".join(several), supposed=True)):
-            trained |= _follow(sources, policy, found)[0].log.called
+            trained |= _follow(sources, policy, checks)[0].log.called
             if _is_spent(found):
                 return
 
 
-def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> tuple[Interpreter, set[Fact]]:
+def _follow(sources: Sources, policy: BranchPolicy, checks: Checks) -> tuple[Interpreter, set[Fact]]:
     """Run one path and collect what it shows; the facts among it are returned, too."""
+    found = checks.known
     begun = found.prelude.begin(policy) if policy.path.entry != MODULE else None
     interp = begun or ProgramInterpreter(sources, policy)
     policy.ways = found.ways_to_passes
@@ -270,7 +272,7 @@ def _follow(sources: Sources, policy: BranchPolicy, found: Known) -> tuple[Inter
         found.complete = False
     finally:
         interp.close()
-    facts = _collect(interp, found)
+    facts = _collect(interp, checks)
     found.steps += interp.steps_taken + interp.steps_copied // 4
     found.every += 1
     return interp, facts
@@ -372,28 +374,25 @@ def _function_node(source: Source, entry: str) -> ast.AST | None:
     return next((part for part in body if isinstance(part, ast.FunctionDef) and part.name == name), None)
 
 
-_OF_A_CALL = (LegacyApi, LegacyFunction, OldKeyword)
-"""Mistakes of a call in itself: whichever way leads there, it fails."""
-
-
 def _is_of_one_turn(interp: Interpreter, fact: Fact) -> bool:
     """Whether a mistake is one of a second iteration of a loop that by default has none."""
     return bool(interp.log.once) and any(role.name == "loop" and role.span in interp.log.once for role in fact.roles())
 
 
-def _collect(interp: Interpreter, found: Known) -> set[Fact]:
+def _collect(interp: Interpreter, checks: Checks) -> set[Fact]:
     """Add what one run has shown, and return its facts."""
+    found = checks.known
     facts: set[Fact] = set()
     given = tuple(asked.answer for asked in interp.policy.asked)
     path = interp.policy.path._replace(answers=given)
-    for fact in checks.facts_of(interp, found):
+    for fact in checks.facts_of(interp):
         hangs = interp.policy.gives_options or _is_of_one_turn(interp, fact)
         driven = [role.span for role in fact.roles() if role.span in interp.log.driven]
         if driven and not hangs:
             is_handed = interp.log.driven[driven[0]] is None
-            fact = found.doubted(fact, Doubt.HANDED if is_handed else Doubt.ENTERED)
-        if hangs and fact.certainty is Certainty.CERTAIN and not isinstance(fact, _OF_A_CALL):
-            fact = found.doubted(fact, Doubt.SWITCH)
+            fact = checks.doubted(fact, Doubt.HANDED if is_handed else Doubt.ENTERED)
+        if hangs and fact.certainty is Certainty.CERTAIN and not checks.of(fact).is_of_a_call:
+            fact = checks.doubted(fact, Doubt.SWITCH)
         facts.add(fact)
         found.facts.setdefault(fact, path)
     flow.collect(interp, found)

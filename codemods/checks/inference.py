@@ -1,0 +1,20 @@
+"""Operations that save a tensor which was made in inference mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autofix.codemods.checks.check import Check
+from autofix.codemods.checks.known import Known
+from autofix.codemods.facts import InferenceSaved
+from autofix.codemods.interpreter.protocol import Interpreter
+
+
+class InferenceCheck(Check):
+    """Whether autograd needs a tensor that has no version counter."""
+
+    kinds = (InferenceSaved,)
+
+    def facts(self, interp: Interpreter, known: Known) -> Iterator[InferenceSaved]:
+        for site, guard in interp.incidents.inference.items():
+            yield InferenceSaved(guard=guard.span, used=site.span)

@@ -1,0 +1,55 @@
+"""Gradients that are asked for and that no pass gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autofix.codemods.checks.check import Check
+from autofix.codemods.checks.known import Known
+from autofix.codemods.facts import (
+    Doubt,
+    Fact,
+    GraphHeld,
+    InputUnused,
+    NoGradient,
+    PartBeside,
+    StaleGraph,
+    UpdateRefused,
+)
+from autofix.codemods.interpreter.protocol import Interpreter
+
+
+class MissingGradientCheck(Check):
+    """Whether a gradient is asked of what has none: a non-leaf, an unused input, a part taken beside the loss."""
+
+    kinds = (PartBeside, InputUnused, NoGradient, UpdateRefused)
+
+    def facts(self, interp: Interpreter, known: Known) -> Iterator[Fact]:
+        incidents = interp.incidents
+        for site, made in incidents.beside.items():
+            yield PartBeside(made=made.span, failed=site.span, name=made.source.text_of(made.node))
+        for (site, made), unused in incidents.unused.items():
+            found = InputUnused(
+                made=made.span,
+                failed=site.span,
+                cut=unused.cut.span if unused.cut is not None else None,
+                own=unused.own,
+                name=unused.name or made.source.text_of(made.node),
+            )
+            yield found.doubted(Doubt.SWITCH) if unused.chosen else found
+        for site, missing in incidents.missing.items():
+            kept = missing.kept.span if missing.kept is not None else None
+            yield NoGradient(made=missing.made.span, used=site.span, kept=kept, name=missing.name)
+        for site, refused in incidents.refused.items():
+            yield UpdateRefused(made=site.span, used=refused.statement.span, name=refused.name)
+
+    def explains(self, fact: Fact, other: Fact) -> bool:
+        """Whether the *other* one comes of the parameter that an update replaced."""
+        match fact, other:
+            case _, UpdateRefused():
+                return False
+            case UpdateRefused(), NoGradient() | GraphHeld():
+                return fact.name == other.name
+            case NoGradient(), StaleGraph():
+                return fact.made.contains(other.made)
+        return False

@@ -1,0 +1,71 @@
+"""Changes in place that autograd refuses: of leaves, of parts of a view, and of what ``out=`` names."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from autofix.codemods.autograd.graph import Tape
+from autofix.codemods.checks.check import Check
+from autofix.codemods.checks.known import Known
+from autofix.codemods.facts import (
+    Certainty,
+    Fact,
+    LeafChanged,
+    OutGiven,
+    PartChanged,
+    Span,
+    ViewDetached,
+    WatchedChanged,
+)
+from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.state.incidents import LeafChange
+
+
+class RefusedChangeCheck(Check):
+    """Whether a change in place is one that autograd refuses."""
+
+    kinds = (LeafChanged, PartChanged, WatchedChanged, ViewDetached, OutGiven)
+
+    def facts(self, interp: Interpreter, known: Known) -> Iterator[Fact]:
+        tape, incidents = interp.tape, interp.incidents
+        changes_of = Counter(change.leaf for change in incidents.leaf_changes.values())
+        for site, change in incidents.leaf_changes.items():
+            certainty = Certainty.LIKELY if site in incidents.supposed_changes else Certainty.CERTAIN
+            # `total = torch.zeros(1, requires_grad=True)`, then `total += loss`: nobody trains the total.
+            is_total = change.leaf.name.startswith("tensor:") and change.leaf not in tape.owned
+            yield LeafChanged(
+                certainty=certainty,
+                changed=site.span,
+                name=site.source.text_of(site.node),
+                mixed=change.mixed,
+                total=change.total,
+                flagged=_flagged(change, tape),
+                # `mean.mul_(0.9).add_(x, alpha=0.1)` and `mean.lerp_(x, 0.1)` are moving averages.
+                computed=change.differentiable
+                or (is_total and change.unknown)
+                or (
+                    change.computed
+                    and change.leaf in (tape.owners if isinstance(site.node, ast.Subscript) else tape.owned)
+                    and changes_of[change.leaf] == 1
+                    and not site.source.text_of(site.node).partition("(")[0].endswith("lerp_")
+                ),
+                result=is_total and change.computed,
+            )
+        for site, (made, origin, hooked, detached) in incidents.parts_changed.items():
+            told = origin.span if origin is not None else None
+            kind = WatchedChanged if hooked else ViewDetached if detached else PartChanged
+            yield kind(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))
+        for site, base in incidents.bases_changed.items():
+            yield PartChanged(made=base.made.span, changed=site.span, name=site.source.text_of(site.node), base=True)
+        for site in incidents.outs:
+            yield OutGiven(changed=site.span, name=site.source.text_of(site.node))
+
+
+def _flagged(change: LeafChange, tape: Tape) -> Span | None:
+    """The call that made a tensor require grad into which only others' results are written, to learn by them."""
+    leaf = change.leaf
+    made = leaf.node.site if leaf.node is not None else None
+    buffer = change.computed and leaf.name.startswith("tensor:") and leaf not in tape.owners and not leaf.asked
+    return made.span if made is not None and buffer else None
