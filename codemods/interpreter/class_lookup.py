@@ -54,7 +54,7 @@ _OF_PLAIN = frozenset(("IntEnum", "StrEnum", "IntFlag", "int", "str"))
 
 def last_names(cls: Class) -> set[str]:
     """The last names of the classes behind *cls* that are not the program's own."""
-    return {base.path.rpartition(".")[2] for base in lineage(cls) if isinstance(base, Name)}
+    return {base.last for base in lineage(cls) if isinstance(base, Name)}
 
 
 def is_generic(cls: Class) -> bool:
@@ -71,7 +71,7 @@ def number_of(value: Value) -> Value:
 
 def is_named_tuple(cls: Class) -> bool:
     """Whether a class is derived from ``typing.NamedTuple``."""
-    return any(isinstance(base, Name) and base.path.rpartition(".")[2] == "NamedTuple" for base in cls.bases)
+    return any(isinstance(base, Name) and base.last == "NamedTuple" for base in cls.bases)
 
 
 class Annotated(NamedTuple):
@@ -108,7 +108,7 @@ def torch_base(instance: Instance) -> str:
     """The class of ``torch.nn`` that an object's class is derived from; empty for plain ``Module`` and others."""
     for base in lineage(instance.cls):
         if isinstance(base, Name) and base.path.startswith("torch.nn."):
-            kind = base.path.rpartition(".")[2]
+            kind = base.last
             return "" if kind == "Module" else kind
     return ""
 
@@ -162,7 +162,7 @@ def base_container(cls: Class) -> Name | None:
     """The container that a class of the program is derived from, if it is one: ``list``, ``dict``, ``deque``."""
     for base in lineage(cls):
         if isinstance(base, Name) and base.path.partition(".")[0] in ("builtins", "collections"):
-            kind = base.path.rpartition(".")[2]
+            kind = base.last
             if kind in _CONTAINERS:
                 return Name(_CONTAINERS[kind])
     return None

@@ -71,7 +71,7 @@ def _caches(interp: Interpreter, function: Function, decorator: ast.expr) -> boo
 
 
 def _keeps(interp: Interpreter, function: Function, name: Name, decorator: ast.expr) -> bool:
-    last = name.path.rpartition(".")[2]
+    last = name.last
     if last not in CACHES:
         return False
     if last == "cached_property":
@@ -101,7 +101,7 @@ def _decorated(interp: Interpreter, value: Value, decorator: Value, node: ast.ex
         if isinstance(decorator, (Symbol, Method)):
             interp.log.unresolved.add(value.name)
         if isinstance(decorator, Name):
-            last = decorator.path.rpartition(".")[2]
+            last = decorator.last
             if last in ("singledispatch", "singledispatchmethod"):
                 return interp.fresh_symbol("dispatched")  # which body runs is for the arguments to say
             if last in groups.WITHOUT_GRAPH:

@@ -171,7 +171,7 @@ def _sizes(args: list[Value]) -> list[Value]:
 
 
 def is_mask(dtype: Value) -> bool:
-    return isinstance(dtype, Name) and dtype.path.rpartition(".")[2] in ("bool", "uint8")
+    return isinstance(dtype, Name) and dtype.last in ("bool", "uint8")
 
 
 def _of_sizes(sizes: list[Value]) -> Shape:

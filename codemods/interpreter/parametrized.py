@@ -115,7 +115,7 @@ def _by(interp: Interpreter, how: Value, original: Value, node: ast.expr) -> Val
         return interp.call(how, [original], {}, node)
     whole = interp.grad and not how.path.startswith(_PRUNES)  # of a product with a mask, the mask alone is saved
     saved = [tensor.cell.storage.as_saved() for tensor in interp.tensors(original)] if whole else []
-    made = interp.operation(how.path.rpartition(".")[2], [original], node, opaque=True, extra_saved=saved)
+    made = interp.operation(how.last, [original], node, opaque=True, extra_saved=saved)
     if made.cell.node is not None:
         made.cell.node.opaque = False
     return made

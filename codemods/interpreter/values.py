@@ -458,6 +458,11 @@ class Name:
 
     path: str
 
+    @property
+    def last(self) -> str:
+        """Its own name: ``relu``."""
+        return self.path.rpartition(".")[2]
+
 
 @dataclass(eq=False, slots=True)
 class Record:

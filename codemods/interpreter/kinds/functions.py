@@ -73,6 +73,9 @@ class FunctionKind(_WithAttributes[Function]):
     ) -> Value:
         return calls.call_function(interp, value, args, keywords, node)
 
+    def is_callable(self, value: Function) -> bool:
+        return True
+
     def is_part(self, value: Function) -> bool:
         return any(map(streams.is_part, value.defaults))
 
@@ -85,6 +88,9 @@ class BoundKind(_WithAttributes[Bound]):
         self, interp: Interpreter, value: Bound, args: list[Value], keywords: dict[str, Value], node: ast.expr
     ) -> Value:
         return calls.call_function(interp, value.function, [value.receiver, *args], keywords, node)
+
+    def is_callable(self, value: Bound) -> bool:
+        return True
 
     def is_part(self, value: Bound) -> bool:
         return streams.is_part(value.receiver)

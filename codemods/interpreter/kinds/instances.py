@@ -26,7 +26,7 @@ from autofix.codemods.interpreter import (
     written,
 )
 from autofix.codemods.interpreter.generators import Exhausted
-from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Assignment, Copied, Kind, kind, kind_of
+from autofix.codemods.interpreter.kinds.kind import CONTAINERS, ONLY_TENSORS, Assignment, Copied, Kind, kind, kind_of
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.state.environment import Frame
 from autofix.codemods.interpreter.streams import Stream
@@ -244,6 +244,28 @@ class InstanceKind(Kind[Instance]):
     def is_part(self, value: Instance) -> bool:
         return True
 
+    def type_of(self, value: Instance) -> Value:
+        return value.cls
+
+    def is_instance(self, value: Instance, cls: Name | Class) -> bool | None:
+        if isinstance(cls, Name):
+            is_no_wrapper = cls.last in unknown_calls.PARALLEL and class_lookup.is_module(value)
+            return False if is_no_wrapper or cls.last in CONTAINERS else super().is_instance(value, cls)
+        if any(isinstance(base, Name) and base.last == "Protocol" for base in cls.bases):
+            return all(name in value.names or class_lookup.find(value, name) is not None for name in cls.names)
+        return cls in class_lookup.lineage(value.cls)
+
+    def has(self, interp: Interpreter, value: Instance, name: str) -> bool | None:
+        """Whether the object has it; None where an unknown base may have it."""
+        if name in value.names or class_lookup.find(value, name) is not None:
+            return True
+        bases = (base for base in class_lookup.lineage(value.cls) if isinstance(base, (Class, Name)))
+        known = all(isinstance(base, Class) or base.path.endswith(("Module", "object")) for base in bases)
+        return False if known else None
+
+    def is_callable(self, value: Instance) -> bool:
+        return True
+
     def copy(self, interp: Interpreter, value: Instance, node: ast.expr) -> Value:
         if (own := class_lookup.find(value, "__copy__")) is not None:
             return interp.call(class_lookup.bind(own, value), [], {}, node)
@@ -302,6 +324,15 @@ class ClassKind(Kind[Class]):
         if isinstance(of_kind, (Sequence, Mapping)):
             return of_kind
         return interp.fresh_symbol("attr", name)
+
+    def has(self, interp: Interpreter, value: Class, name: str) -> bool | None:
+        """Whether the class has it; None where its bases or its metaclass may give it one."""
+        if value.metaclass is not None or name in value.members or (name.startswith("__") and name.endswith("__")):
+            return None
+        return kind_of(Instance(value)).has(interp, Instance(value), name)
+
+    def is_callable(self, value: Class) -> bool:
+        return True
 
     def set_attribute(self, interp: Interpreter, value: Class, name: str, slot: Binding, by: Assignment) -> None:
         value.names[name] = slot

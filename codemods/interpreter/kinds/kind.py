@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import ast
+import collections.abc
+import numbers
+from abc import ABCMeta
 from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from autofix.codemods.autograd.graph import Leaf
-from autofix.codemods.interpreter.values import Binding, Method, Symbol, Value
+from autofix.codemods.interpreter.values import Binding, Class, Method, Name, Symbol, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
     from autofix.codemods.interpreter.state.symbols import Symbols
     from autofix.codemods.interpreter.streams import Stream
+
+TENSORS = frozenset(("Tensor", "Variable", "Parameter"))
+"""Names of the classes of tensors."""
+PLAIN = frozenset(("int", "float", "str", "bool", "bytes"))
+"""Names of Python's classes of numbers and texts."""
+CONTAINERS = frozenset(("tuple", "list", "dict", "set", "deque", "ndarray"))
+"""Names of classes of containers."""
+ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
+"""Methods that only tensors have."""
 
 V = TypeVar("V")
 K = TypeVar("K", bound="type[Kind[Any]]")
@@ -76,6 +88,24 @@ class Kind(Generic[V]):
         """``item in value``."""
         return interp.symbol(("in", interp.key(item), interp.key(value)))
 
+    def type_of(self, value: V) -> Value:
+        """``type(value)``; None where that is not certain."""
+        return None
+
+    def is_instance(self, value: V, cls: Name | Class) -> bool | None:
+        """``isinstance(value, cls)``; None where that is not known."""
+        if isinstance(cls, Class):
+            return False
+        return False if cls.last in TENSORS or cls.last in PLAIN else None
+
+    def has(self, interp: Interpreter, value: V, name: str) -> bool | None:
+        """``hasattr(value, name)``; None where that is not known."""
+        return None
+
+    def is_callable(self, value: V) -> bool | None:
+        """``callable(value)``; None where that is not known."""
+        return None
+
     def is_part(self, value: V) -> bool:
         """Whether *value* is a module or a parameter, or a tuple or a function that has one."""
         return False
@@ -95,10 +125,6 @@ class Kind(Generic[V]):
     def deep_copy(self, interp: Interpreter, value: V, copied: Copied, node: ast.expr) -> Value:
         """``copy.deepcopy(value)``."""
         return value
-
-
-ONLY_TENSORS = frozenset("detach detach_ backward clone".split())
-"""Methods that only tensors have."""
 
 
 class MethodsKind(Kind[V]):
@@ -149,3 +175,19 @@ def _inherited(cls: type) -> Kind[Value]:
     found = next((_KINDS[base] for base in cls.__mro__ if base in _KINDS), _UNKNOWN)
     _KINDS[cls] = found
     return found
+
+
+def is_abstract(cls: type, base: Name) -> bool | None:
+    """Whether *cls* is a subclass of *base*, an abstract class of Python's own; None where that is none."""
+    package, _, name = base.path.rpartition(".")
+    abstract = next((getattr(one, name, None) for one in _ABSTRACT.get(package, ())), None)
+    return issubclass(cls, abstract) if isinstance(abstract, ABCMeta) else None
+
+
+_ABSTRACT = {
+    "collections": (collections.abc,),
+    "collections.abc": (collections.abc,),
+    "typing": (collections.abc,),
+    "numbers": (numbers,),
+}
+"""Modules that define what a package's names of abstract classes stand for."""

@@ -18,10 +18,20 @@ from autofix.codemods.interpreter import (
     numbered,
     overridden,
 )
-from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, kind
+from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, is_abstract, kind
 from autofix.codemods.interpreter.library.containers import ContainerKind
 from autofix.codemods.interpreter.streams import Stream
-from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value, is_constant
+from autofix.codemods.interpreter.values import (
+    Binding,
+    Class,
+    Mapping,
+    Name,
+    Sequence,
+    Symbol,
+    TensorRef,
+    Value,
+    is_constant,
+)
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -109,6 +119,12 @@ class MappingKind(ContainerKind[Mapping]):
         keys = [mapping_keys.key_value(interp, key) for key in value.items]
         count, limit = None if value.more else len(keys), len(keys) or None
         return Stream(count, lambda at, exact: keys[at] if at < len(keys) else interp.fresh_symbol("key"), limit=limit)
+
+    def is_instance(self, value: Mapping, cls: Name | Class) -> bool | None:
+        if isinstance(cls, Class):
+            return False
+        abstract = is_abstract(dict, cls)
+        return cls.last in ("dict", "OrderedDict") if abstract is None else abstract
 
     def truth(self, interp: Interpreter, value: Mapping, *, likely: bool, optional: bool) -> bool:
         return bool(value.items) or (value.more and interp.policy.decide(("any", interp.identity(value)), likely))

@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf, Storage
 from autofix.codemods.interpreter import attributes, calls, gradients, module_lists, numbered, parametrized, streams
-from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, Kind, kind
+from autofix.codemods.interpreter.kinds.kind import TENSORS, Assignment, Copied, Kind, kind
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.streams import Stream
-from autofix.codemods.interpreter.values import Binding, Instance, Method, TensorImpl, TensorRef, TorchModule, Value
+from autofix.codemods.interpreter.values import (
+    Binding,
+    Class,
+    Instance,
+    Method,
+    Name,
+    TensorImpl,
+    TensorRef,
+    TorchModule,
+    Value,
+)
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -132,6 +142,17 @@ class ModuleKind(Kind[TorchModule]):
 
     def is_part(self, value: TorchModule) -> bool:
         return True
+
+    def type_of(self, value: TorchModule) -> Value:
+        return value.cls
+
+    def is_instance(self, value: TorchModule, cls: Name | Class) -> bool | None:
+        if isinstance(cls, Name) and cls.path.startswith("torch.nn.") and cls.last not in TENSORS:
+            return None if cls.last.startswith("_") else cls.last in (value.kind, "Module")
+        return super().is_instance(value, cls)
+
+    def has(self, interp: Interpreter, value: TorchModule, name: str) -> bool | None:
+        return False if attributes.lacks(interp, value, name) else None
 
 
 def _is_no_parameter(value: Value) -> bool:

@@ -38,7 +38,7 @@ class NameKind(Kind[Name]):
 
     def attribute(self, interp: Interpreter, value: Name, name: str, node: ast.expr) -> Value:
         if name == "__name__":
-            return value.path.rpartition(".")[2]
+            return value.last
         if value.path == "math" and isinstance(getattr(math, name, None), float):
             return float(getattr(math, name))
         path = f"{value.path}.{name}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,12 +19,13 @@ from autofix.codemods.interpreter import (
     numbered,
     streams,
 )
-from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, kind
+from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, is_abstract, kind
 from autofix.codemods.interpreter.library.containers import ContainerKind
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import (
     ENCLOSED,
     Binding,
+    Class,
     Distribution,
     Instance,
     Mapping,
@@ -169,6 +171,19 @@ class SequenceKind(ContainerKind[Sequence]):
                 return True in answers
         return super().contains(interp, value, item)
 
+    def type_of(self, value: Sequence) -> Value:
+        return Name(f"builtins.{value.kind}") if value.kind in ("list", "tuple", "set") else None
+
+    def is_instance(self, value: Sequence, cls: Name | Class) -> bool | None:
+        if isinstance(cls, Class):
+            return False
+        abstract = is_abstract(_BUILT_IN[value.kind], cls) if value.kind in _BUILT_IN else None
+        return value.kind == cls.last if abstract is None else abstract
+
+    def has(self, interp: Interpreter, value: Sequence, name: str) -> bool | None:
+        built_in = _BUILT_IN.get(value.kind) if not value.fields else None
+        return hasattr(built_in, name) if built_in is not None else None
+
     def is_part(self, value: Sequence) -> bool:
         return value.kind == "tuple" and any(
             streams.is_part(slot.value) for slot in value.items[: streams.TAKEN_TOGETHER]
@@ -178,9 +193,20 @@ class SequenceKind(ContainerKind[Sequence]):
         return replace(value, items=value.items.copy())
 
 
+_BUILT_IN = {cls.__name__: cls for cls in (list, tuple, set, frozenset, deque)}
+
+
 @kind(Distribution)
 class DistributionKind(SequenceKind):
     """A distribution of ``torch.distributions``."""
+
+    def type_of(self, value: Sequence) -> Value:
+        assert isinstance(value, Distribution)
+        return Name(f"torch.distributions.{value.name}")
+
+    def is_instance(self, value: Sequence, cls: Name | Class) -> bool | None:
+        assert isinstance(value, Distribution)
+        return True if isinstance(cls, Name) and cls.last == value.name else None
 
     def call_method(
         self,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
 from autofix.codemods.interpreter import attributes, constants, cuts, datasets, unknown_calls
-from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Assignment, Copied, Kind, kind
-from autofix.codemods.interpreter.values import Attributes, Binding, Mapping, Method, Symbol, Value
+from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, TENSORS, Assignment, Copied, Kind, kind
+from autofix.codemods.interpreter.values import Attributes, Binding, Class, Mapping, Method, Name, Symbol, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -113,6 +113,14 @@ class SymbolKind(Kind[Symbol]):
         if value.short is None:
             value.short = symbols.shortened(value.key)
         return value.short
+
+    def is_instance(self, value: Symbol, cls: Name | Class) -> bool | None:
+        is_tensor = isinstance(cls, Name) and cls.last in TENSORS
+        return False if is_tensor and attributes.is_number(value.key) else None
+
+    def has(self, interp: Interpreter, value: Symbol, name: str) -> bool | None:
+        is_known = attributes.is_number(value.key) and hasattr(1.0, name) == hasattr(1, name)
+        return hasattr(1.0, name) if is_known else None
 
     def copy(self, interp: Interpreter, value: Symbol, node: ast.expr) -> Symbol:
         return value

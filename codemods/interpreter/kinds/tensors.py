@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.autograd import catalogue, groups, layout
-from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, of_tensors, operation
+from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES, is_operation, of_tensors, operation
 from autofix.codemods.autograd.graph import Leaf, Node
 from autofix.codemods.interpreter import (
     attributes,
+    comparisons,
     cuts,
     elements,
     escapes,
@@ -24,11 +25,21 @@ from autofix.codemods.interpreter import (
     tensor_calls,
     unknown_calls,
 )
-from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, Assignment, Copied, Kind, kind
+from autofix.codemods.interpreter.kinds.kind import (
+    CONTAINERS,
+    ONLY_TENSORS,
+    TENSORS,
+    Assignment,
+    Copied,
+    Kind,
+    is_abstract,
+    kind,
+)
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import (
     NOTHING,
     Binding,
+    Class,
     Method,
     Name,
     Sequence,
@@ -48,7 +59,15 @@ _NOT_TENSORS = frozenset(
     output_nr""".split()
 )
 _OF_ARRAYS = frozenset("nonzero squeeze unsqueeze flatten view reshape long argsort argmax argmin sort topk".split())
+_OF_TENSORS = frozenset("item tolist numpy cpu cuda to detach grad grad_fn requires_grad shape device dtype".split())
+"""Attributes by which a program tells a tensor from other objects."""
 _MANY = 99
+
+
+class _Protocol:
+    """The protocols of Python that a tensor has, for its abstract classes."""
+
+    __iter__ = __len__ = __contains__ = __reversed__ = list[object].__len__
 
 
 @kind(TensorRef)
@@ -202,6 +221,23 @@ class TensorKind(Kind[TensorRef]):
 
     def key(self, symbols: Symbols, value: TensorRef) -> Hashable:
         return ("tensor", symbols.identity(value.cell.itself), value.cell.storage.version)
+
+    def type_of(self, value: TensorRef) -> Value:
+        if value.guessed:
+            return None
+        return Name("torch.Tensor" if value.cell.leaf is None else comparisons.TENSOR_OR_PARAMETER)
+
+    def is_instance(self, value: TensorRef, cls: Name | Class) -> bool | None:
+        if isinstance(cls, Class) or cls.last in CONTAINERS:
+            return False
+        if cls.last in TENSORS:
+            return cls.last != "Parameter" or value.cell.leaf is not None
+        abstract = None if value.guessed else is_abstract(_Protocol, cls)
+        return super().is_instance(value, cls) if abstract is None else abstract
+
+    def has(self, interp: Interpreter, value: TensorRef, name: str) -> bool | None:
+        opaque = value.guessed or (value.cell.node is not None and value.cell.node.opaque)
+        return True if not opaque and (name in _OF_TENSORS or is_operation(name)) else None
 
     def is_part(self, value: TensorRef) -> bool:
         return value.cell.leaf is not None

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.interpreter import attributes, class_lookup, overridden
-from autofix.codemods.interpreter.comparisons import TENSOR_OR_PARAMETER
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.unknown_calls import PARALLEL
 from autofix.codemods.interpreter.values import (
-    Bound,
     Class,
-    Distribution,
     Function,
     Instance,
-    Mapping,
     Module,
     Name,
     Sequence,
@@ -28,37 +23,17 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     TorchModule,
     Value,
-    is_constant,
 )
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 
-_OF_TENSORS = frozenset("item tolist numpy cpu cuda to detach grad grad_fn requires_grad shape device dtype".split())
-"""Attributes by which a program tells a tensor from other objects."""
-
-_BUILT_IN = {kind.__name__: kind for kind in (list, tuple, set, frozenset, dict, deque)}
-
-
 @model("builtins.type")
 def _type(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
     if len(args) != 1:
         return interp.fresh_symbol("type")
-    return _type_of(args[0]) or interp.symbol(("type", interp.key(args[0])))
-
-
-def _type_of(value: Value) -> Value:
-    """The class of a value, where it is one of Python's or torch's own; None where that is not certain."""
-    if isinstance(value, TensorRef) and not value.guessed:
-        return Name("torch.Tensor" if value.cell.leaf is None else TENSOR_OR_PARAMETER)
-    if isinstance(value, Sequence) and value.kind in ("list", "tuple", "set"):
-        return Name(f"builtins.{value.kind}")
-    if isinstance(value, Distribution):
-        return Name(f"torch.distributions.{value.name}")
-    if isinstance(value, (bool, int, float, str)):
-        return Name(f"builtins.{type(value).__name__}")
-    return value.cls if isinstance(value, (Instance, TorchModule)) else None
+    return kind_of(args[0]).type_of(args[0]) or interp.symbol(("type", interp.key(args[0])))
 
 
 @model("builtins.isinstance")
@@ -69,7 +44,11 @@ def _isinstance(interp: Interpreter, call: Call, value: Value, wanted: Value, /)
 def is_instance(interp: Interpreter, value: Value, wanted: Value) -> Value:
     """``isinstance(value, wanted)``: an unknown value where that is not certain."""
     options = [slot.value for slot in wanted.items] if isinstance(wanted, Sequence) else [wanted]
-    answers = [_is_parallel(interp, value, option) or _is_instance(value, option) for option in options]
+    of = kind_of(value)
+    answers = [
+        _is_parallel(interp, value, cls) or of.is_instance(value, cls) if isinstance(cls, (Name, Class)) else None
+        for cls in options
+    ]
     if True in answers:
         return True
     if None in answers:
@@ -79,44 +58,11 @@ def is_instance(interp: Interpreter, value: Value, wanted: Value) -> Value:
 
 def _is_parallel(interp: Interpreter, value: Value, option: Value) -> bool:
     """Whether a model has been wrapped, where it is asked for: ``isinstance(model, DataParallel)``."""
-    return isinstance(option, Name) and option.path.rpartition(".")[2] in PARALLEL and _is_wrapped(interp, value)
+    return isinstance(option, Name) and option.last in PARALLEL and _is_wrapped(interp, value)
 
 
 def _is_wrapped(interp: Interpreter, value: Value) -> bool:
     return class_lookup.is_any_module(value) and interp.identity(value) in interp.parallel
-
-
-def _is_instance(value: Value, option: Value) -> bool | None:
-    if isinstance(value, Distribution):
-        return True if isinstance(option, Name) and option.path.rpartition(".")[2] == value.name else None
-    if isinstance(value, Symbol) and isinstance(option, Name) and attributes.is_number(value.key):
-        return False if option.path.rpartition(".")[2] in ("Tensor", "Variable", "Parameter") else None
-    if isinstance(value, Symbol) or not isinstance(option, (Name, Class)):
-        return None
-    if isinstance(option, Class):
-        if isinstance(value, Instance) and any(
-            isinstance(base, Name) and base.path.rpartition(".")[2] == "Protocol" for base in option.bases
-        ):
-            return all(name in value.names or class_lookup.find(value, name) is not None for name in option.names)
-        return isinstance(value, Instance) and option in class_lookup.lineage(value.cls)
-    last = option.path.rpartition(".")[2]
-    if last in ("Tensor", "Variable"):
-        return isinstance(value, TensorRef)
-    if last == "Parameter":
-        return isinstance(value, TensorRef) and value.cell.leaf is not None
-    if last in PARALLEL and isinstance(value, Instance) and class_lookup.is_module(value):
-        return False
-    if isinstance(value, TorchModule) and option.path.startswith("torch.nn."):
-        return None if last.startswith("_") else last in (value.kind, "Module")
-    if isinstance(value, Sequence):
-        return value.kind == last
-    if isinstance(value, Mapping):
-        return last in ("dict", "Mapping", "OrderedDict")
-    if last in ("int", "float", "str", "bool", "bytes"):
-        return type(value).__name__ == last or (last == "int" and isinstance(value, bool))
-    if last in ("tuple", "list", "dict", "set", "deque", "ndarray"):
-        return False if isinstance(value, (TensorRef, Instance, int, float, str, type(None))) else None
-    return None
 
 
 @model("builtins.issubclass")
@@ -128,9 +74,8 @@ def _issubclass(interp: Interpreter, call: Call, cls: Value, wanted: Value, /) -
 
 @model("builtins.callable")
 def _callable(interp: Interpreter, call: Call, value: Value, /) -> Value:
-    if is_constant(value):
-        return False
-    return True if isinstance(value, (Function, Bound, Class, Instance)) else interp.fresh_symbol("callable")
+    known = kind_of(value).is_callable(value)
+    return interp.fresh_symbol("callable") if known is None else known
 
 
 @model("builtins.id")
@@ -158,9 +103,7 @@ def _getattr(interp: Interpreter, call: Call, owner: Value, name: Value = None, 
         if class_lookup.find(owner, name) is None:
             given = attributes.by_getattr(interp, owner, name, call.node)
             return default[0] if given is attributes.MISSING else given
-    if default and isinstance(owner, TorchModule) and attributes.lacks(interp, owner, name):
-        return default[0]
-    if default and isinstance(owner, Class) and _class_has(owner, name) is False:
+    if default and isinstance(owner, (TorchModule, Class)) and kind_of(owner).has(interp, owner, name) is False:
         return default[0]
     return attributes.plain(interp, attributes.get(interp, owner, name, call.node))
 
@@ -204,48 +147,11 @@ def _delattr(interp: Interpreter, call: Call, owner: Value, name: Value, /) -> V
 @model("builtins.hasattr")
 def _hasattr(interp: Interpreter, call: Call, owner: Value, name: Value, /) -> Value:
     if isinstance(name, str):
-        known = _instance_has(owner, name) if isinstance(owner, Instance) else None
-        if isinstance(owner, Class):
-            known = _class_has(owner, name)
-        if name == "module" and _is_wrapped(interp, owner):
-            known = True
-        if isinstance(owner, TorchModule) and attributes.lacks(interp, owner, name):
-            known = False
-        if known is None:
-            known = _has(owner, name)
+        wrapped = name == "module" and _is_wrapped(interp, owner)
+        known = True if wrapped else kind_of(owner).has(interp, owner, name)
         if known is not None:
             return known
     return interp.symbol(("hasattr", interp.key(owner), interp.key(name)))
-
-
-def _instance_has(owner: Instance, name: str) -> bool | None:
-    """Whether an object of the program has an attribute; None where an unknown base may have it."""
-    if name in owner.names or class_lookup.find(owner, name) is not None:
-        return True
-    bases = (base for base in class_lookup.lineage(owner.cls) if isinstance(base, (Class, Name)))
-    known = all(isinstance(base, Class) or base.path.endswith(("Module", "object")) for base in bases)
-    return False if known else None
-
-
-def _class_has(owner: Class, name: str) -> bool | None:
-    """Whether a class of the program has an attribute; None where its bases or its metaclass may give it one."""
-    if owner.metaclass is not None or name in owner.members or (name.startswith("__") and name.endswith("__")):
-        return None
-    return _instance_has(Instance(owner), name)
-
-
-def _has(value: Value, name: str) -> bool | None:
-    """Whether a tensor, or a value of Python's own, has an attribute; None where that is not known."""
-    if isinstance(value, TensorRef):
-        opaque = value.guessed or (value.cell.node is not None and value.cell.node.opaque)
-        return True if not opaque and (name in _OF_TENSORS or is_operation(name)) else None
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return hasattr(value, name)
-    if isinstance(value, Symbol) and attributes.is_number(value.key):
-        return hasattr(1.0, name) if hasattr(1.0, name) == hasattr(1, name) else None
-    if isinstance(value, Sequence) and not value.fields:
-        return hasattr(_BUILT_IN[value.kind], name) if value.kind in _BUILT_IN else None
-    return None
 
 
 @model("builtins.vars")
