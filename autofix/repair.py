@@ -350,8 +350,8 @@ def granted(script: Script, file: files.SourceFile, limits: Limits) -> Promises:
     from libcst import ParserSyntaxError
 
     from autofix.codemods.interpreter.analysis import analyze
+    from autofix.codemods.rewriting.ratios import has_ratio
     from autofix.codemods.rewriting.tree import Tree
-    from autofix.codemods.rules.guard_features import has_ratio
 
     ratio, own, facts = False, set[int](), tuple[Fact, ...]()
     with suppress(SyntaxError, ParserSyntaxError):

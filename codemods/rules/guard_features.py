@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import libcst as cst
 from libcst import matchers
 
-from autofix.codemods.autograd import catalogue
 from autofix.codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.computations import (
@@ -25,7 +23,6 @@ from autofix.codemods.rewriting.computations import (
     is_guardable,
     is_needed_before,
     only_draws,
-    parted,
     refreshing,
     stored_beside_input,
     targets_of,
@@ -33,12 +30,15 @@ from autofix.codemods.rewriting.computations import (
 )
 from autofix.codemods.rewriting.detaching import detached, generated
 from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.moving import copied_before, moved_before
 from autofix.codemods.rewriting.no_grad import guarded
-from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
+from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part
 from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.ratios import is_ratio, is_value, old_operand, relates_to_old
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by, first_of_run
+from autofix.codemods.rules.computed_attributes import buffer_of, computed_again, undone_as_well
 from autofix.codemods.rules.retain_shared import one_call
 
 _OF_TENSORS = (Form.LIST, Form.TUPLE, Form.DICT)
@@ -125,8 +125,8 @@ class GuardFeatures(Codemod):
             return
         yield from self._handed_on(fact, loop, tree)
         run = computation(kept, block, tree)
-        name = _buffer(kept, tree) or fact.name or ", ".join(sorted(targets_of(kept, tree))) or "it"
-        yield from _undone_as_well(kept, tree)
+        name = buffer_of(kept, tree) or fact.name or ", ".join(sorted(targets_of(kept, tree))) or "it"
+        yield from undone_as_well(kept, tree)
         compared, places = _as_targets(fact, kept, loop, tree)
         of_rollout = relates_to_old(loop, tree)
         keeps = Keeps.TARGET if fact.target and not (of_rollout or _is_detachable(fact, tree)) else None
@@ -166,10 +166,10 @@ class GuardFeatures(Codemod):
         if made is not None and made is not kept and made in tree.block_of(made):
             maker = tree.function_of(kept)
             if len(block) > 1 and isinstance(maker, cst.FunctionDef) and maker.name.value != "__init__":
-                yield from self._again(fact, kept, tree, name, instead=True)
+                yield from computed_again(fact, kept, tree, name, instead=True)
             if not _changes_a_module(made, tree):
                 yield from self._move([made], loop, tree, name)
-        yield from self._again(fact, kept, tree, name)
+        yield from computed_again(fact, kept, tree, name)
         yield from self._as_it_was(fact, tree)
         yield from self._collected(fact, tree)
 
@@ -180,7 +180,7 @@ class GuardFeatures(Codemod):
             yield from self._anchor(fact, [], tree, fact.name)
             return
         if fact.freed == fact.failed and next(one_call(fact, tree), None) is None and kept is not None and fact.name:
-            yield from self._again(fact, kept, tree, fact.name)
+            yield from computed_again(fact, kept, tree, fact.name)
 
     def _overwritten(self, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
         """What the step of the first of the iterations that share a value has changed."""
@@ -275,8 +275,8 @@ class GuardFeatures(Codemod):
 
     def _old_in_ratio(self, fact: StaleGraph, tree: Tree, name: str) -> Iterator[Candidate]:
         """Candidates that detach the old one of ``(new - old).exp()``."""
-        relation, old = _old_operand(fact, tree)
-        if relation is not None and old is not None and _is_ratio(relation, old, tree):
+        relation, old = old_operand(fact, tree)
+        if relation is not None and old is not None and is_ratio(relation, old, tree):
             yield from self._old_when_made(fact, tree, name)
             patch = Edit(tree).change(old, detach).patch()
             yield Candidate(patch, _as_before(tree.code(old).strip()), Keeps.RATIO)
@@ -335,7 +335,7 @@ class GuardFeatures(Codemod):
         if fact.outer is None or not fact.outer.mixed or not isinstance(used, cst.BinaryOperation):
             return
         for operand in (used.left, used.right):
-            if _is_called(operand, fact.name, tree):
+            if is_value(operand, fact.name, tree):
                 patch = Edit(tree).change(operand, detach).patch()
                 yield Candidate(patch, _as_before(tree.code(operand).strip()), Keeps.PARAMETERS)
 
@@ -375,9 +375,9 @@ class GuardFeatures(Codemod):
             if feeds_itself(moved, tree) or goes_on(moved, loop, tree) or is_needed_before(moved, loop, tree):
                 continue
             if len(draws_in(moved, tree)) < 2 and not any(only_draws(one, tree) for one in moved):
-                yield _moved(moved, body[0], name, tree)
+                yield _in_the_loop(moved_before(body[0], moved, tree), name)
         if not feeds_itself(run, tree) and not goes_on(run, loop, tree) and not draws_in(run, tree):
-            yield _copied(run, body[0], name, tree)
+            yield _in_the_loop(copied_before(body[0], run, tree), name)
 
     def _move_all(self, fact: StaleGraph, run: list[Statement], loop: Statement, tree: Tree) -> Iterator[Candidate]:
         """A computation of several statements that the loop reads here and there: all of them go into it."""
@@ -391,44 +391,8 @@ class GuardFeatures(Codemod):
         if is_carried_on(moved, loop, tree):
             return
         name = ", ".join(name for one in moved for name in sorted(targets_of(one, tree)))
-        yield _moved(moved, body[0], name, tree) if alone else _copied(moved, body[0], name, tree)
-
-    def _again(
-        self, fact: StaleGraph, kept: Statement, tree: Tree, name: str, *, instead: bool = False
-    ) -> Iterator[Candidate]:
-        """An attribute that a method computes from parameters is computed anew where another reads it.
-
-        *instead*: and no longer where it was.
-        """
-        home = tree.class_of(kept)
-        if not name.startswith("self.") or home is None or feeds_itself([kept], tree):
-            return
-        readers = [
-            method
-            for method in tree.body_of(home)
-            if isinstance(method, cst.FunctionDef) and tree.function_of(kept) is not method
-            if any(name in tree.paths_in(one) and not _only_assigns(one, name, tree) for one in tree.body_of(method))
-        ]
-        reader = tree.statement_of(tree.expression(fact.used))
-        if reader is None or not tree.block_of(reader):
-            return
-        if tree.class_of(reader) is not home:  # it is handed on to another class
-            if not instead or len(readers) != 1:
-                return
-            reader = tree.body_of(readers[0])[0]
-        if len(readers) > 1:
-            if not instead:
-                yield from _as_property(kept, name, tree)
-            return
-        code = _of_attributes(_registered(kept, name, tree) or tree.own_code(kept), kept, tree)
-        # Before the first statement of the method that reads it, so that all of them read the same.
-        body = tree.body_of(tree.function_of(reader))
-        first = next((statement for statement in body if name in tree.paths_in(statement)), reader)
-        edit = Edit(tree).insert_before(first, code)
-        if instead:
-            edit.remove(kept)
-        remedy = f"compute `{name}` again where it is used"
-        yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=tree.row_of(kept))
+        patch = moved_before(body[0], moved, tree) if alone else copied_before(body[0], moved, tree)
+        yield _in_the_loop(patch, name)
 
 
 def _attributes_beside(value: cst.BaseExpression, tree: Tree) -> Iterator[cst.BaseExpression]:
@@ -476,185 +440,6 @@ def _is_computed(value: cst.BaseExpression, tree: Tree) -> bool:
     return isinstance(value, cst.BinaryOperation)
 
 
-def _moved(moved: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
-    """*moved* go before the first statement of the loop's body, and a block that holds nothing else goes with them."""
-    edit = Edit(tree)
-    codes: list[str] = []
-    moved = _with_their_block(moved, first, tree)
-    draws = draws_in(moved, tree)
-    for statement in moved:
-        code, stays = parted(statement, tree)
-        drawn = next((call for call in draws if tree.statement_of(call) is statement), None)
-        if drawn is not None:  # once, as before
-            noise = tree.fresh_name("noise", "drawn", "random_input")
-            stays = f"{noise} = {tree.code(drawn)}"
-            code = tree.own_code(cst.ensure_type(statement.deep_replace(drawn, cst.Name(noise)), type(statement)))
-        if stays:
-            edit.change(statement, lambda node, stays=stays: _spelled(node, stays))  # type: ignore[misc]
-        else:
-            edit.remove(statement)
-            code = tree.code(statement.with_changes(leading_lines=_comments(statement)))
-        codes.append(code)
-    _keep_headings(moved, edit, tree)
-    edit.insert_before(first, *(_dedented(code) for code in codes))
-    return Candidate(edit.patch(), f"compute `{name}` in each iteration of the loop", Keeps.PARAMETERS)
-
-
-def _with_their_block(run: list[Statement], first: Statement, tree: Tree) -> list[Statement]:
-    """The block ``with torch.autocast("cuda"):`` that holds *run* alone, and not the loop that begins with *first*."""
-    while isinstance(around := tree.parent_of(tree.parent_of(run[0]) or run[0]), cst.With):
-        if tree.body_of(around) != run or around in tree.enclosing(first):
-            break
-        run = [around]
-    return run
-
-
-def _spelled(statement: cst.CSTNode, code: str) -> cst.CSTNode:
-    """A line of code in the place of a simple statement."""
-    line = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine)
-    return statement.with_changes(body=line.body)
-
-
-def _copied(run: list[Statement], first: Statement, name: str, tree: Tree) -> Candidate:
-    """*run* also stands before the loop, where something else reads it."""
-    run = _with_their_block(run, first, tree)
-    patch = Edit(tree).insert_before(first, *(_dedented(tree.own_code(one)) for one in run)).patch()
-    return Candidate(patch, f"compute `{name}` in each iteration of the loop", Keeps.PARAMETERS)
-
-
-def _only_assigns(statement: Statement, name: str, tree: Tree) -> bool:
-    """Whether a statement mentions *name* as what it assigns to, and nowhere else."""
-    return name in targets_of(statement, tree) and tree.count_paths(statement, {name}) == 1
-
-
-def _undone_as_well(kept: Statement, tree: Tree) -> Iterator[Candidate]:
-    """``self.weight -= delta`` and ``self.weight += delta`` of one class: an adapter merged and unmerged as values.
-
-    One of them alone would leave the other's graph in the weight.
-    """
-    part, home = only_part(kept), tree.class_of(kept)
-    if (
-        not isinstance(part, cst.AugAssign)
-        or not isinstance(part.target, cst.Attribute)
-        or home is None
-        or not tree.imports_torch(kept)
-    ):
-        return
-    name, added = tree.code(part.target), (cst.AddAssign, cst.SubtractAssign)
-    alike = [
-        one
-        for one in tree.statements_in(home)
-        if isinstance(own := only_part(one), cst.AugAssign)
-        and isinstance(own.operator, added)
-        and tree.code(own.target) == name
-        and tree.code(own.value) == tree.code(part.value)
-    ]
-    if len({type(own.operator) for one in alike if isinstance(own := only_part(one), cst.AugAssign)}) == 2:
-        edits = [edit for one in alike for edit in guarded(tree, [one]).edits]
-        patch = Patch(tree.program, tuple(sorted(edits, key=lambda edit: (edit.path, edit.start))))
-        yield Candidate(patch, f"modify `{name}`, and modify it back, under no_grad")
-
-
-def _buffer(kept: Statement, tree: Tree) -> str:
-    """``self.kernel`` for ``self.register_buffer("kernel", design())``; empty for other statements."""
-    part = only_part(kept)
-    call = part.value if isinstance(part, cst.Expr) else None
-    if not isinstance(call, cst.Call) or tree.code(call.func) != "self.register_buffer" or len(call.args) < 2:
-        return ""
-    called = call.args[0].value
-    return f"self.{called.raw_value}" if isinstance(called, cst.SimpleString) else ""
-
-
-def _registered(kept: Statement, name: str, tree: Tree) -> str:
-    """``self.kernel = design()`` for ``self.register_buffer("kernel", design())``; empty for other statements."""
-    part = only_part(kept)
-    call = part.value if isinstance(part, cst.Expr) else None
-    if not isinstance(call, cst.Call) or _buffer(kept, tree) != name:
-        return ""
-    return f"{name} = {tree.code(call.args[1].value)}"
-
-
-def _of_attributes(code: str, kept: Statement, tree: Tree) -> str:
-    """``self.gram = self.cov(self.x)`` for ``self.gram = self.cov(x)``, where the constructor stores ``x`` so."""
-    constructor = tree.function_of(kept)
-    if not isinstance(constructor, cst.FunctionDef):
-        return code
-    parameters = {one.name.value for one in constructor.params.params} - {"self"}
-    stored: dict[str, str] = {}
-    for statement in tree.body_of(constructor):
-        part = only_part(statement)
-        call = part.value if isinstance(part, cst.Expr) else None
-        value = call.args[1].value if isinstance(call, cst.Call) and len(call.args) > 1 else None
-        if value is not None and (attribute := _buffer(statement, tree)):
-            stored[tree.code(value)] = attribute
-        for path in targets_of(statement, tree):
-            if path.startswith("self.") and (given := tree.given(statement, path)) is not None:
-                stored[tree.code(given)] = path
-    again = parameters - set().union(*(targets_of(one, tree) for one in tree.body_of(constructor)))
-    parsed = cst.parse_module(code)
-    while found := [one for one in tree.names_in(parsed) if one.value in again & stored.keys()]:
-        itself = cst.parse_expression(stored[found[0].value])
-        parsed = cst.ensure_type(parsed.deep_replace(found[0], itself), cst.Module)
-    return parsed.code
-
-
-def _as_property(kept: Statement, name: str, tree: Tree) -> Iterator[Candidate]:
-    """Candidate that turns a value which the constructor computes for several methods into one or more properties."""
-    constructor, home = tree.function_of(kept), tree.class_of(kept)
-    part = only_part(kept)
-    if not isinstance(part, cst.Assign) or not isinstance(constructor, cst.FunctionDef) or home is None:
-        return
-    body = tree.body_of(constructor)
-    own = {one.value for one in tree.names_in(constructor.params)} | set().union(
-        *(targets_of(one, tree) for one in body)
-    )
-    read, rest = _attributes_given(part, name, tree)
-    computed = {path: _of_attributes(code, kept, tree) for path, code in read.items()}
-    needed = {one.value for code in computed.values() for one in tree.names_in(cst.parse_expression(code))} - {"self"}
-    again = [one for one in tree.statements_in(home) if one is not kept and computed.keys() & targets_of(one, tree)]
-    if kept not in body or len(body) < 2 or not computed or needed & own or again:
-        return
-    indent = tree.module_of(kept).default_indent
-    edit = Edit(tree)
-    edit.change(kept, lambda node: _spelled(node, rest)) if rest else edit.remove(kept)
-    for path, code in computed.items():
-        attribute = path.removeprefix("self.")
-        edit.insert_after(constructor, f"\n@property\ndef {attribute}(self):\n{indent}return {code}")
-    remedy = f"make `{name}` a property, computed wherever it is read"
-    if len(computed) > 1:
-        remedy = f"make `{', '.join(computed)}` properties, computed wherever they are read"
-    yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
-
-
-def _attributes_given(part: cst.Assign, name: str, tree: Tree) -> tuple[dict[str, str], str]:
-    """The attributes that have to become properties with *name*, the code of each, and what is left to assign.
-
-    None where no expression is known for each of them: a star, a call that may return an iterator.
-    """
-    target = part.targets[0].target if len(part.targets) == 1 else None
-    if isinstance(target, cst.Attribute):
-        return ({name: tree.code(part.value)} if tree.code(target) == name else {}), ""
-    if not isinstance(target, (cst.Tuple, cst.List)) or any(
-        isinstance(one, cst.StarredElement) for one in target.elements
-    ):
-        return {}, ""
-    paths = [tree.code(one.value) for one in target.elements]
-    if isinstance(part.value, (cst.Tuple, cst.List)):
-        values = [tree.code(one.value) for one in part.value.elements if isinstance(one, cst.Element)]
-        if len(values) != len(part.value.elements) or len(values) != len(paths) or paths.count(name) != 1:
-            return {}, ""
-        others = [pair for pair in zip(paths, values, strict=True) if pair[0] != name]
-        rest = " = ".join(", ".join(side) for side in zip(*others, strict=True))
-        return {name: values[paths.index(name)]}, rest
-    call = part.value
-    method = call.func.attr.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else ""
-    pieces = catalogue.gives_pieces(method)
-    own = all(re.fullmatch(r"self\.\w+", path) for path in paths) and len(set(paths)) == len(paths)
-    if not pieces or not own or name not in paths:
-        return {}, ""
-    return {path: f"{tree.code(call)}[{at}]" for at, path in enumerate(paths)}, ""
-
-
 def _loop_behind(kept: Statement, tree: Tree) -> Statement | None:
     """The next loop after a statement in its block."""
     block = tree.block_of(kept)
@@ -662,74 +447,12 @@ def _loop_behind(kept: Statement, tree: Tree) -> Statement | None:
     return next((one for one in later if isinstance(one, (cst.For, cst.While))), None)
 
 
-def _is_called(operand: cst.BaseExpression, name: str, tree: Tree) -> bool:
-    """Whether an operand is the value called *name*, or an attribute or item of it."""
-    code = tree.code(operand).strip()
-    plain = isinstance(operand, (cst.Name, cst.Attribute, cst.Subscript))
-    return plain and (code == name or code.startswith((f"{name}.", f"{name}[")))
+def _in_the_loop(patch: Patch, name: str) -> Candidate:
+    return Candidate(patch, f"compute `{name}` in each iteration of the loop", Keeps.PARAMETERS)
 
 
 def _as_before(code: str) -> str:
     return f"`{code}` is taken as it was before the loop"
-
-
-def _old_operand(fact: StaleGraph, tree: Tree) -> tuple[cst.BinaryOperation | None, cst.BaseExpression | None]:
-    """The operation of two values that reads what was made before the loop, and the side on which that stands."""
-    used: cst.CSTNode | None = tree.expression(fact.used)
-    inner: cst.CSTNode | None = None
-    while used is not None and not isinstance(used, cst.BinaryOperation):  # `new - old[batch]`, `new / old.exp()`
-        if isinstance(used, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
-            return None, None
-        used, inner = tree.parent_of(used), used
-    if not isinstance(used, cst.BinaryOperation):
-        return None, None
-    if inner is not None:
-        return used, used.left if inner is used.left else used.right
-    named = [side for side in (used.left, used.right) if _is_called(side, fact.name, tree)]
-    if len(named) == 1:
-        return used, named[0]
-    loop = tree.statement(fact.loop)
-    own = set().union(*(targets_of(one, tree) for one in tree.statements_in(loop))) if loop is not None else set()
-    sides = [side for side in (used.left, used.right) if not tree.paths_in(side) & own]
-    return used, sides[0] if len(sides) == 1 else None
-
-
-def _is_ratio(used: cst.BinaryOperation, old: cst.BaseExpression, tree: Tree) -> bool:
-    """Whether an operation relates a new value to the *old* one: ``new / old``, ``exp(new - old)``."""
-    if isinstance(used.operator, cst.Divide):
-        return used.right is old
-    if not isinstance(used.operator, cst.Subtract):
-        return False
-    code = tree.code(used).strip()
-    around = tree.parent_of(used)
-    given = [code.strip("()"), code]
-    if isinstance(around, cst.Assign) and isinstance(around.targets[0].target, cst.Name):
-        given = [around.targets[0].target.value]
-    raised = (_exponent(call, tree) for call in calls_in(tree.function_of(used)))
-    return any(one is not None and tree.code(one).strip("()") in given for one in raised)
-
-
-def _exponent(call: cst.Call, tree: Tree) -> cst.BaseExpression | None:
-    """``x`` of ``x.exp()`` and ``torch.exp(x)``."""
-    if tree.called(call) != "exp":
-        return None
-    own = call.func.value if isinstance(call.func, cst.Attribute) else None
-    return call.args[0].value if call.args else own
-
-
-def has_ratio(tree: Tree) -> bool:
-    """Whether a loop of the program computes a ratio of new to old values, as PPO's updates do."""
-    return any(
-        isinstance(loop, (cst.For, cst.While)) and relates_to_old(loop, tree)
-        for module in tree.modules()
-        for loop in matchers.findall(module, matchers.For() | matchers.While())
-    )
-
-
-def relates_to_old(loop: Statement, tree: Tree) -> bool:
-    """Whether a loop, or a function that it calls, computes ``exp(new - old)``, and makes what is new itself."""
-    called = (tree.function_called(call) for call in calls_in(loop))
-    return any(_has_ratio_of_its_own(part, tree) for part in (loop, *called) if part is not None)
 
 
 def _is_detachable(fact: StaleGraph, tree: Tree) -> bool:
@@ -767,57 +490,6 @@ def _shares_forward(kept: Statement, loop: Statement, tree: Tree) -> bool:
     own = [found for call in calls_in(kept) if (found := tree.function_called(call)) is not None]
     parts = [loop, *(found for call in calls_in(loop) if (found := tree.function_called(call)) is not None)]
     return any(tree.function_called(call) in own for part in parts for call in calls_in(part)) if own else False
-
-
-def _has_ratio_of_its_own(loop: Statement, tree: Tree) -> bool:
-    own: dict[str, cst.BaseExpression | None] = {}
-    for statement in tree.statements_in(loop):
-        part = only_part(statement)
-        value = part.value if isinstance(part, cst.Assign) else None
-        own |= dict.fromkeys(targets_of(statement, tree), value)
-    for call in calls_in(loop):
-        func, arguments = call.func, call.args
-        if not isinstance(func, (cst.Attribute, cst.Name)) or tree.code(func).rpartition(".")[2] != "exp":
-            continue
-        power: cst.BaseExpression | None = (
-            arguments[0].value if arguments else func.value if isinstance(func, cst.Attribute) else None
-        )
-        if isinstance(power, cst.Name):
-            power = own.get(power.value)
-        if isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Subtract):
-            old = without_index(power.right)  # the loop may choose which of the old ones it takes
-            if tree.paths_in(power.left) & own.keys() and not tree.paths_in(old) & own.keys():
-                return True
-    return False
-
-
-def _comments(statement: Statement) -> list[cst.EmptyLine]:
-    return [line for line in statement.leading_lines if line.comment is not None and not _heads(line)]
-
-
-def _heads(line: cst.EmptyLine) -> bool:
-    """Whether a comment is the heading of a part of the script: ``# %% training``, ``# In[3]:``, ``# --- data ---``."""
-    return line.comment is not None and re.match(r"#+ *(%%|In ?\[|[-=#*]{2,})", line.comment.value) is not None
-
-
-def _keep_headings(moved: list[Statement], edit: Edit, tree: Tree) -> None:
-    """Headings above what is moved stay above what comes next."""
-    for statement in moved:
-        block = tree.block_of(statement)
-        rest = [one for one in block[block.index(statement) + 1 :] if one not in moved] if statement in block else []
-        lines = list(statement.leading_lines)
-        headings = lines[: 1 + max((at for at, line in enumerate(lines) if _heads(line)), default=-1)]
-        if headings and rest:
-            edit.change(
-                rest[0],
-                lambda node, lines=headings: node.with_changes(leading_lines=[*lines, *node.leading_lines]),  # type: ignore[misc]
-            )
-
-
-def _dedented(code: str) -> str:
-    lines = code.split("\n")
-    margin = len(lines[0]) - len(lines[0].lstrip())
-    return "\n".join(line[margin:] if line[:margin].isspace() else line for line in lines)
 
 
 def _before_self_updates(kept: Statement | None, tree: Tree) -> Statement | None:

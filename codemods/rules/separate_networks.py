@@ -16,9 +16,9 @@ from autofix.codemods.rewriting.detaching import detach_by_form, detached_code
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import detach, only_part, with_keyword
 from autofix.codemods.rewriting.patch import Patch
+from autofix.codemods.rewriting.ratios import relates_to_old
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
-from autofix.codemods.rules.guard_features import relates_to_old
 
 
 class SeparateNetworks(Codemod):
