@@ -9,9 +9,7 @@ import libcst as cst
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.facts import (
-    Carrier,
     Fact,
-    Form,
     Overwritten,
     PartChanged,
     Span,
@@ -20,20 +18,19 @@ from autofix.codemods.facts import (
     WatchedChanged,
 )
 from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting.changed import is_function_of_a_module, is_place, root_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import (
     Statement,
     method_call,
     only_part,
     operands_of,
-    pairs_of,
     parenthesised,
-    with_keyword,
-    without_keyword,
 )
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.separate_parts import is_separate
 from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules import clones, inplace_flags
 from autofix.codemods.rules.assign_out import result_assigned
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by
@@ -117,9 +114,9 @@ class OutOfPlace(Codemod):
         call = tree.expression(fact.changed)
         node = tree.node(fact.changed, cst.AugAssign)
         if fact.part:
-            yield from _cloned_when_made(fact, tree)
-            yield from _cloned_when_read(fact, call or node, tree)
-            root = _root_of(call or node, tree)
+            yield from clones.when_made(fact, tree)
+            yield from clones.when_read(fact, call or node, tree)
+            root = root_of(call or node, tree)
             if isinstance(root, cst.Name) and is_separate(root, tree):
                 yield from as_a_new_tensor(fact.changed, tree)
             if isinstance(node, cst.AugAssign) and _is_read_by_items_only(node, tree):
@@ -130,7 +127,7 @@ class OutOfPlace(Codemod):
         alone = call is not None and isinstance(tree.parent_of(call), cst.Expr)
         if fact.constructed is not None and not alone:  # who reads the result does not mean the input to change
             yield from _told_otherwise(fact.constructed, tree)
-        if is_collected(_root_of(call or node, tree), tree):
+        if is_collected(root_of(call or node, tree), tree):
             for anew in (
                 as_a_new_tensor(fact.changed, tree),
                 _whole_assigned(call, tree),
@@ -139,20 +136,20 @@ class OutOfPlace(Codemod):
                 yield from (replace(candidate, keeps=Keeps.APART) for candidate in anew)
             return
         yield from as_a_new_tensor(fact.changed, tree)
-        if fact.shared_input and _is_an_input(_root_of(call or node, tree), tree):
+        if fact.shared_input and _is_an_input(root_of(call or node, tree), tree):
             for anew in (as_a_new_tensor(fact.changed, tree), _into_a_clone(fact.changed, tree)):
                 yield from (replace(candidate, keeps=Keeps.INPUTS) for candidate in anew)
         yield from _whole_assigned(call, tree)
-        yield from _cloned_when_kept(fact, tree)
-        yield from _cloned_when_read(fact, call or node, tree)
+        yield from clones.when_kept(fact, tree)
+        yield from clones.when_read(fact, call or node, tree)
         yield from _into_a_clone(fact.changed, tree)
-        yield from _cloned_when_handed(call or node, tree)
+        yield from clones.when_handed(call or node, tree)
         operation = tree.expression(fact.operation or fact.saved)
-        for operand in (_root_of(operation, tree), *operands_of(operation)):
+        for operand in (root_of(operation, tree), *operands_of(operation)):
             # changed by another name: in a function, in a loop over several
             if isinstance(operand, cst.Name) and operand.value != "self" and not tree.is_imported(operand):
-                yield _with_clones([operand], operand.value, tree)
-        yield from _cloned_when_made(fact, tree)
+                yield clones.with_clones([operand], operand.value, tree)
+        yield from clones.when_made(fact, tree)
 
 
 def _is_an_input(root: cst.CSTNode | None, tree: Tree) -> bool:
@@ -231,7 +228,7 @@ def _is_a_row(fact: PartChanged, tree: Tree) -> bool:
 def _told_otherwise(constructed: Span | None, tree: Tree) -> Iterator[Candidate]:
     """The module, where it is made, not told to work in place."""
     if constructed is not None:
-        for off in (_without_inplace, _with_the_flag_off):
+        for off in (inplace_flags.without_inplace, inplace_flags.with_the_flag_off):
             for candidate in off(tree.expression(constructed), tree):
                 yield replace(candidate, keeps=Keeps.INPUTS)
 
@@ -244,8 +241,8 @@ def as_a_new_tensor(changed: Span, tree: Tree) -> Iterator[Candidate]:
             yield Candidate(patch, f"assign a new tensor to `{tree.code(node.target)}`")
     call = tree.expression(changed)
     if isinstance(call, cst.Call):
-        yield from _without_inplace(call, tree)
-        if _is_function_of_a_module(call, tree):
+        yield from inplace_flags.without_inplace(call, tree)
+        if is_function_of_a_module(call, tree):
             yield from _function_without_underscore(call, tree)
         else:
             yield from _without_underscore(call, tree)
@@ -289,7 +286,7 @@ def _into_a_clone(changed: Span, tree: Tree) -> Iterator[Candidate]:
     call, node = tree.expression(changed), tree.node(changed, cst.AugAssign)
     target = call.value if isinstance(call, cst.Subscript) else None
     if isinstance(call, cst.Call) and isinstance(tree.parent_of(call), cst.Expr) and _is_in_place(call):
-        root = _root_of(call, tree)
+        root = root_of(call, tree)
         if isinstance(root, cst.Attribute) and tree.code(root.value) == "self":
             target = root
     if target is None and isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Subscript):
@@ -308,73 +305,10 @@ def _is_in_place(call: cst.Call) -> bool:
     return name.endswith("_") and not name.endswith("__")
 
 
-def _without_inplace(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
-    """``nn.ReLU(inplace=True)``, ``nn.ReLU(True)`` or ``F.relu(x, inplace=True)`` without the flag."""
-    if not isinstance(node, cst.Call):
-        return
-    name = tree.code(node.func)
-    if any(arg.star == "**" for arg in node.args):
-        yield from _without_the_setting(tree)
-    elif isinstance(node.func, cst.Name) and not node.args and not name[:1].isupper():
-        # `make()`, where `make` is a partial that has the flag
-        patch = Edit(tree).change(node, lambda call: with_keyword(call, "inplace", "False")).patch()
-        yield Candidate(patch, f"let `{name}` return a new tensor")
-    plain: cst.CSTNode = node
-    if any(arg.keyword is not None and arg.keyword.value == "inplace" for arg in node.args):
-        plain = without_keyword(node, "inplace")
-    elif node.args and tree.code(node.args[-1].value) == "True" and _has_the_flag_last(node, tree):
-        rest = list(node.args[:-1])
-        if rest:
-            rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-        plain = node.with_changes(args=rest)
-    if not isinstance(plain, cst.Call) or plain is node:
-        return
-    statement = tree.parent_of(node)
-    changed = node.args[0].value
-    if isinstance(statement, cst.Expr) and isinstance(changed, Place):  # `F.relu(x, inplace=True)`
-        given = targets_for(changed, tree)
-        if given is not None:
-            assigned = cst.Assign([cst.AssignTarget(one) for one in given], plain, semicolon=statement.semicolon)
-            yield Candidate(
-                Edit(tree).change(statement, lambda _: assigned).patch(),
-                f"assign a new tensor to `{tree.code(changed)}`",
-            )
-        return
-    yield Candidate(Edit(tree).change(node, lambda _: plain).patch(), f"let `{name}` return a new tensor")
-
-
-def _has_the_flag_last(call: cst.Call, tree: Tree) -> bool:
-    """Whether the last of a call's arguments is ``inplace``: ``nn.ReLU(True)``, ``F.dropout(x, p, training, True)``."""
-    name = tree.called(call)
-    return name[:1].isupper() or catalogue.operation(name).at("inplace") == len(call.args) - 1
-
-
-def _without_the_setting(tree: Tree) -> Iterator[Candidate]:
-    """``{"p": 0.1, "inplace": True}``, of which a layer is made: the flag is off."""
-    for module in tree.modules():
-        for element in tree.every(cst.DictElement, module):
-            if tree.code(element.key) in ('"inplace"', "'inplace'") and tree.code(element.value) == "True":
-                patch = Edit(tree).change(element.value, lambda _: cst.Name("False")).patch()
-                yield Candidate(patch, "let the layers made from these settings return new tensors")
-
-
-def _with_the_flag_off(node: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
-    """``layer.inplace = True`` with ``False``."""
-    target = tree.parent_of(node) if node is not None else None
-    assign = tree.parent_of(target) if isinstance(target, cst.AssignTarget) else target
-    if (
-        isinstance(assign, (cst.Assign, cst.AnnAssign))
-        and assign.value is not None
-        and tree.code(assign.value) == "True"
-    ):
-        patch = Edit(tree).change(assign.value, lambda _: cst.Name("False")).patch()
-        yield Candidate(patch, "let the modules return new tensors")
-
-
 def spelled_out(node: cst.CSTNode | None, tree: Tree, *, alone: bool = False) -> Iterator[Patch]:
     """The program in which ``x += y`` is ``x = x + y``, where there is such a spelling."""
     operator = _OPERATORS.get(type(node.operator)) if isinstance(node, cst.AugAssign) else None
-    if operator is None or not isinstance(node, cst.AugAssign) or not _is_place(node.target):
+    if operator is None or not isinstance(node, cst.AugAssign) or not is_place(node.target):
         return
     given = None
     if isinstance(node.target, Place):
@@ -393,17 +327,6 @@ def spelled_out(node: cst.CSTNode | None, tree: Tree, *, alone: bool = False) ->
         return cst.Assign(targets=targets, value=whole, semicolon=aug.semicolon)
 
     yield Edit(tree).change(node, spell).patch()
-
-
-def _is_place(node: cst.CSTNode) -> bool:
-    """Whether an expression names something that may be read a second time: no call stands in it."""
-    pending = [node]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, (cst.Call, cst.NamedExpr, cst.Await)):
-            return False
-        pending.extend(part.children)
-    return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript))
 
 
 def _detached_anew(call: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
@@ -494,177 +417,3 @@ def _renamed(node: cst.CSTNode) -> cst.CSTNode:
     """A call of a method that ends in an underscore, as one of the method without."""
     assert isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
     return node.with_changes(func=node.func.with_changes(attr=cst.Name(node.func.attr.value[:-1])))
-
-
-def _cloned_when_kept(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
-    """``w = softmax(s)`` becomes ``w = softmax(s).clone()``: the clone is written, what was saved is not."""
-    kept: list[Carrier] = [
-        carrier for carrier in fact.carriers if carrier.expression is not None and carrier.form is Form.TENSOR
-    ]
-    for carrier in kept:
-        assert carrier.expression is not None
-        expression = tree.expression(carrier.expression)
-        if isinstance(expression, cst.Call) and carrier.expression == fact.saved:
-            patch = Edit(tree).change(expression, lambda node: method_call(node, "clone")).patch()
-            yield Candidate(patch, f"write into a clone, `{carrier.name}`, of the tensor that backward needs")
-
-
-def _cloned_when_made(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
-    """``e = h.exp()`` becomes ``e = h.exp().clone()``: a part of ``e`` is changed, and ``e`` is to show it."""
-    saved = tree.expression(fact.saved)
-    if isinstance(saved, cst.BaseExpression) and _is_assigned(saved, tree):
-        patch = Edit(tree).change(saved, lambda node: method_call(node, "clone")).patch()
-        yield Candidate(patch, "write into a clone of the tensor that backward needs")
-
-
-def _is_assigned(value: cst.BaseExpression, tree: Tree) -> bool:
-    """Whether a statement gives a name just this value, also beside others: ``grid, out = cells, raw.sigmoid()``."""
-    around = tree.parent_of(value)
-    if isinstance(around, cst.Element):
-        around = tree.parent_of(tree.parent_of(around) or around)
-    return isinstance(around, (cst.Assign, cst.AnnAssign))
-
-
-def _cloned_when_read(fact: Overwritten, change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
-    """``x / self.scale`` becomes ``x / self.scale.clone()``: for a buffer that every call updates.
-
-    So do the parts of a tensor of which other parts are written: ``h[:, 0] = h[:, 1].clone() * h[:, 2].clone()``.
-    """
-    root = _root_of(change, tree)
-    if isinstance(root, cst.Subscript):
-        root = root.value
-    saved = tree.expression(fact.operation or fact.saved)
-    if root is None or not (_is_place(root) or isinstance(root, cst.Call)):
-        return
-    name = tree.code(root)
-    operands = operands_of(saved)
-    read = [operand for operand in operands if tree.code(_base_of(operand)) == name]
-    if not read and isinstance(root, cst.Name):  # `inner = temp[:, 1:-1]`, and a part of `inner` is changed
-        given = _only_given(root, tree)
-        whole = tree.code(_base_of(given)) if isinstance(given, cst.Subscript) else ""
-        statement = tree.statement_of(saved)
-        if whole and statement is not None and any(tree.code(_base_of(operand)) == whole for operand in operands):
-            name, read = whole, [one for one in _mentions(statement, whole, tree) if isinstance(one, cst.Subscript)]
-        elif whole:  # `keep, move = z[:, :half], z[:, half:]`, of which `move` is changed and `keep` was saved
-            read = [one for one in operands if isinstance(one, cst.Name) and _is_part_of(one, whole, tree)]
-            name = tree.code(read[0]) if read else name
-    # A read inside an operand: `x @ self.weight.t()`.
-    read = read or list(_mentions(saved, name, tree)) or list(_mentions(_written(change, tree), name, tree))
-    if not read:
-        other = _assigned_from(name, operands, tree)
-        read = [other] if other is not None else []
-    if read:
-        yield _with_clones(read, name, tree)
-        return
-    for operand in operands:  # changed under another name: `for buffer in model.buffers(): buffer.copy_(...)`
-        if isinstance(operand, cst.Attribute) and tree.code(operand.value) == "self":
-            yield _with_clones([operand], tree.code(operand), tree)
-
-
-def _is_part_of(name: cst.Name, whole: str, tree: Tree) -> bool:
-    given = _only_given(name, tree)
-    return isinstance(given, cst.Subscript) and tree.code(_base_of(given)) == whole
-
-
-def _only_given(name: cst.Name, tree: Tree) -> cst.BaseExpression | None:
-    """The value of the only assignment to a name in its function; None where there are none or several."""
-    given = [
-        value
-        for statement in tree.statements_in(tree.function_of(name))
-        if isinstance(part := only_part(statement), cst.Assign)
-        for one in part.targets
-        for target, value in pairs_of(one.target, part.value)
-        if isinstance(target, cst.Name) and target.value == name.value
-    ]
-    return given[0] if len(given) == 1 else None
-
-
-def _with_clones(read: list[cst.BaseExpression], name: str, tree: Tree) -> Candidate:
-    """The program that reads a clone of *name* at these places."""
-    edit = Edit(tree)
-    for part in read:
-        edit.change(part, lambda node: method_call(node, "clone"))
-    return Candidate(edit.patch(), f"compute with a clone of `{name}`, which is modified later")
-
-
-def _cloned_when_handed(change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
-    """``x += p; y = self.block(x)`` becomes ``y = self.block(x.clone())``, where the caller is to see ``x`` changed."""
-    root, statement = _root_of(change, tree), tree.statement_of(change)
-    block = tree.block_of(statement) if statement is not None else []
-    if not isinstance(root, cst.Name) or statement not in block:
-        return
-    for later in block[block.index(statement) + 1 :]:
-        read = [name for name in tree.names_in(later) if name.value == root.value]
-        if read:
-            handed = [name for name in read if isinstance(tree.parent_of(name), cst.Arg)]
-            if len(handed) == len(read) == 1 and only_part(later) is not None:
-                patch = Edit(tree).change(handed[0], lambda node: method_call(node, "clone")).patch()
-                yield Candidate(patch, f"pass on a clone of `{root.value}`, which is modified later")
-            return
-
-
-def _assigned_from(name: str, operands: list[cst.BaseExpression], tree: Tree) -> cst.BaseExpression | None:
-    """Value, *name* or a part of it, that is assigned to one of *operands*: ``u, v = self.u, self.v[:t]``."""
-    for operand in operands:
-        if not isinstance(operand, cst.Name):
-            continue
-        for statement in tree.statements_in(tree.function_of(operand)):
-            part = only_part(statement)
-            if not isinstance(part, cst.Assign) or len(part.targets) != 1:
-                continue
-            for target, value in pairs_of(part.targets[0].target, part.value):
-                same = isinstance(target, cst.Name) and target.value == operand.value
-                if same and tree.code(_base_of(value)) == name:
-                    return value
-    return None
-
-
-def _written(change: cst.CSTNode | None, tree: Tree) -> cst.BaseExpression | None:
-    """The assigned value ``f(x[t])`` of ``x[t + 1] = f(x[t])``, where the write is the change; else None."""
-    target = tree.parent_of(change) if change is not None else None
-    assign = tree.parent_of(target) if isinstance(target, cst.AssignTarget) else None
-    return assign.value if isinstance(assign, cst.Assign) else None
-
-
-def _mentions(node: cst.CSTNode | None, name: str, tree: Tree) -> Iterator[cst.BaseExpression]:
-    """The places in an expression where this name or attribute stands, or an item of it."""
-    pending = [node] if node is not None else []
-    while pending:
-        part = pending.pop()
-        whole = isinstance(part, cst.Subscript) and tree.code(part.value) == name
-        if whole or (isinstance(part, (cst.Name, cst.Attribute)) and tree.code(part) == name):
-            yield part  # type: ignore[misc]
-        elif isinstance(part, cst.Arg):
-            pending.append(part.value)
-        else:
-            pending.extend(part.children)
-
-
-def _root_of(change: cst.CSTNode | None, tree: Tree) -> cst.CSTNode | None:
-    """``x`` of ``x *= 2``, of ``x.mul_(2).add_(1)`` and of ``F.relu_(x)``."""
-    root = change.target if isinstance(change, cst.AugAssign) else change
-    while isinstance(root, cst.Call) and isinstance(root.func, cst.Attribute):
-        handed = root.args[0].value if root.args else None
-        of_module = _is_function_of_a_module(root, tree)
-        if not of_module and not _is_of_tensors(root.func.attr.value):
-            return root  # `box.get().mul_(2)` changes what the method of an object gives
-        root = handed if of_module else root.func.value
-    return root
-
-
-def _is_of_tensors(name: str) -> bool:
-    """Whether tensors have a method of this name."""
-    return name in catalogue.of_tensors() or name.startswith("_") or catalogue.is_method(name)
-
-
-def _is_function_of_a_module(call: cst.Call, tree: Tree) -> bool:
-    """``F.relu_(x)`` or ``torch.nn.functional.relu_(x)``, where the name before the first dot is imported."""
-    above = call.func.value if isinstance(call.func, cst.Attribute) else None
-    while isinstance(above, cst.Attribute):
-        above = above.value
-    return isinstance(above, cst.Name) and tree.is_imported(above)
-
-
-def _base_of(node: cst.BaseExpression) -> cst.BaseExpression:
-    """``x`` for ``x[0]``."""
-    return node.value if isinstance(node, cst.Subscript) else node
