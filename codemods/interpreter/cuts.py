@@ -61,10 +61,20 @@ def lost_by(value: Value) -> Detachment | None:
 
 
 def _graph_of(value: Value) -> Node | None:
-    node = value.cell.node if isinstance(value, TensorRef) else None
-    if node is None or (node.leaf is not None and node.leaf.frozen):
+    if not isinstance(value, TensorRef):
         return None
-    return None if isinstance(value, TensorRef) and value.cell.frozen else node
+    cell = value.cell.base if _is_view_without_graph(value.cell) else value.cell
+    if cell is None or cell.frozen or cell.node is None or (cell.node.leaf is not None and cell.node.leaf.frozen):
+        return None
+    return cell.node
+
+
+def _is_view_without_graph(cell: TensorImpl) -> bool:
+    """Whether it was made outside grad mode, as a view of a tensor with a graph: it counts as requiring a gradient.
+
+    Source: ``DifferentiableViewMeta::requires_grad`` of torch/csrc/autograd/variable.h.
+    """
+    return cell.node is None and cell.base is not None and cell.base.node is not None
 
 
 def dropped(interp: Interpreter, values: Iterable[Value], node: ast.expr, how: str) -> Detachment | None:
@@ -143,7 +153,9 @@ def without_graph(
             note_inference(interp, cell)
         found = [_graph_of(part) for part in parts] + [leaf.node for leaf in leaves if not leaf.frozen]
         nodes = tuple(one for one in found if one is not None)
-        if nodes:
+        if _is_view_without_graph(cell) or (name == "einsum" and len(parts) == 1):
+            cell.vague = True  # a loss of it alone raises nothing
+        elif nodes:
             last = Detachment((DetachSite(interp.site(node), "no_grad", nodes, interp.guard),))
     else:
         frozen = [leaf for leaf in leaves if leaf.frozen]

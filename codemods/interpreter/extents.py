@@ -96,6 +96,25 @@ def rank_created(name: str, args: list[Value], keywords: Mapping[str, Value]) ->
     return len(sizes) if sizes and written and all(isinstance(one, (int, Symbol)) for one in sizes) else None
 
 
+def has_ones(name: str, args: list[Value], keywords: Mapping[str, Value]) -> bool:
+    """Whether a new tensor has a dimension with a single element, as its sizes are written."""
+    first = args[0] if args else None
+    if name.endswith("_like"):
+        return isinstance(first, TensorRef) and first.cell.has_ones
+    if name in _OF_VALUES:
+        return _has_single(first)
+    return any(type(size) is int and size == 1 for size in _sizes_created(name, args, keywords))
+
+
+def _has_single(display: Value) -> bool:
+    """Whether one of the lists of a nested list of numbers has a single item."""
+    while isinstance(display, Sequence) and display.items and not display.more:
+        if len(display.items) == 1:
+            return True
+        display = display.items[0].value
+    return False
+
+
 def _depth(display: Value) -> int | None:
     """How deep a list of numbers is nested."""
     depth = 0

@@ -185,6 +185,7 @@ class Recorder(Interpreter):
         cell.dense = not opaque and layout.is_dense(name, of_dense=of_dense, is_view=view is not None)
         cell.order = 0 if opaque else reshaped.order(name, args, tensors, view)
         cell.rank = None if opaque else reshaped.rank(name, args, tensors)
+        cell.has_ones = reshaped.has_ones(name, args, tensors)
         operands = _edges(self.tensors(*args[:1]) if name in BY_INDICES else tensors) if self.grad else []
         if operands and view is None:
             self._note_changed_bases(tensors)
@@ -342,6 +343,7 @@ class Recorder(Interpreter):
         cell.leaf = tensor.cell.leaf
         cell.on_cpu = tensor.cell.on_cpu
         cell.dense, cell.order, cell.rank = tensor.cell.dense, tensor.cell.order, tensor.cell.rank
+        cell.has_ones = tensor.cell.has_ones
         cell.whole, cell.single = tensor.cell.whole, tensor.cell.single
         cell.detachment = cuts.dropped(self, [tensor], node, "data" if own_version else how)
         made = tensor.cell.node

@@ -28,6 +28,8 @@ _REORDERING = frozenset(
 _PRODUCTS = frozenset(
     "matmul linear Linear inner tensordot einsum bilinear Bilinear MultiheadAttention multi_head_attention".split()
 )
+_SUMMING_OUT = frozenset("inner tensordot einsum".split())
+"""Products that sum over a dimension of one operand first where the other's has a single element, or only multiply."""
 _MAKING_CONTIGUOUS = frozenset(
     """group_norm GroupNorm instance_norm InstanceNorm1d InstanceNorm2d InstanceNorm3d nll_loss NLLLoss
     lstm gru rnn_tanh rnn_relu LSTM GRU RNN""".split()
@@ -35,6 +37,7 @@ _MAKING_CONTIGUOUS = frozenset(
 """Operations and layers that call ``contiguous()`` on their inputs."""
 _RANKS = {"mm": 2, "addmm": 2, "outer": 2, "ger": 2, "mv": 1, "bmm": 3, "baddbmm": 3}
 _KEEPING_RANK = frozenset(("permute", "contiguous", *_SWAPS, *_OF_MATRICES))
+_RESHAPING = frozenset("view reshape unflatten expand narrow split chunk".split())
 _ELEMENTWISE = frozenset((catalogue.POINTWISE, catalogue.CAST))
 
 
@@ -75,6 +78,28 @@ def rank(name: str, args: Sequence[Value], tensors: Sequence[TensorRef]) -> int 
     return max(known) if keeps else None
 
 
+def has_ones(name: str, args: Sequence[Value], tensors: Sequence[TensorRef]) -> bool:
+    """Whether an operation's result has, or keeps, a dimension with a single element that is written."""
+    if any(one.cell.has_ones for one in tensors) or name == "unsqueeze":
+        return True
+    options = args[1:]
+    if name in _RESHAPING:
+        return any(type(size) is int and size == 1 for one in options for size in _opened(one))
+    return catalogue.reduces(name) and any(one is True for one in options)  # `keepdim`
+
+
+def _opened(size: Value) -> list[Value]:
+    return [slot.value for slot in size.items] if isinstance(size, values.Sequence) else [size]
+
+
+def is_single(index: Value) -> bool:
+    """Whether an index leaves, or makes, a dimension with a single element: ``None``, ``:1``, ``2:3``."""
+    if isinstance(index, slice):
+        start, stop = index.start or 0, index.stop
+        return (start, stop) == (-1, None) or (isinstance(start, int) and isinstance(stop, int) and stop - start == 1)
+    return index is None
+
+
 # What products save
 
 
@@ -87,6 +112,8 @@ def copied(name: str, operands: Mapping[str, Value]) -> set[str]:
         return set(given)  # with a kernel of an even size, the input is padded first
     if name not in _PRODUCTS:
         return set()
+    if name in _SUMMING_OUT and any(one.cell.has_ones for one in given.values()):
+        return set(given)
     match name:
         case "einsum":
             return _copied_by_einsum(operands.get("equation"), given)
@@ -115,9 +142,10 @@ def _copied_by_matmul(given: Mapping[str, TensorRef]) -> set[str]:
         return {second}  # its last two dimensions change places, and the others become one
     made = {key for key, cell in ((first, one), (second, other)) if cell.order == ANY_ORDER and cell.rank != 2}
     for key, cell, beside in ((first, one, other), (second, other, one)):
-        if cell.rank == 3 and (beside.rank or 0) > 3:
+        batches = beside.rank or 3
+        if (cell.has_ones and batches > 2) or (cell.rank == 3 and batches > 3):
             made.add(key)  # repeated for the other's batches
-    if one.order == LAST_TWO and other.rank == 2 and one.rank != 2:
+    if one.order == LAST_TWO and other.rank in (1, 2) and one.rank != 2:
         made.add(first)  # its leading dimensions become one
     return made
 

@@ -60,7 +60,7 @@ def call_unknown(
     values = [*args, *keywords.values()]
     key = receiver.key
     if isinstance(key, tuple) and key[:1] == ("grad",):
-        return _of_gradient(interp, key[1], name)
+        return _of_gradient(interp, key, name)
     result = of_unknown.call(interp, Call(node, name), receiver, given=args, keywords=keywords)
     if result is not DECLINED:
         return result
@@ -129,14 +129,15 @@ def _is_module_inside(key: Hashable) -> bool:
     return False
 
 
-def _of_gradient(interp: Interpreter, identity: Hashable, name: str) -> Value:
+def _of_gradient(interp: Interpreter, key: tuple[Hashable, ...], name: str) -> Value:
     """A method of ``p.grad``."""
+    identity = key[1]
     if name in ("zero_", "detach_", "fill_"):
         forget_gradient(interp, identity)
     else:  # `m.grad = p.grad.double() / scale`: the gradient is wanted, whatever for
         interp.use_gradient(interp.identified(identity))
     made = interp.data()
-    made.cell.vague = True  # with `create_graph` a gradient has a graph of its own
+    made.cell.vague = not cuts.plain_number(key)  # with `create_graph` a gradient has a graph of its own
     return made
 
 

@@ -133,6 +133,8 @@ class TensorImpl:
     """Whether its dimensions were reordered since its elements were laid out (see ``interpreter.reshaped``)."""
     rank: int | None = None
     """Number of its dimensions, where that is written."""
+    has_ones: bool = False
+    """Whether a dimension with a single element is written: ``randn(4, 1)``, ``unsqueeze``, ``keepdim=True``."""
     whole: bool = False
     """Whether its elements certainly are whole numbers or truth values (see ``interpreter.dtypes``)."""
     counted: int = -1

@@ -21,7 +21,7 @@ from autofix.codemods.source.program import Program, split
 
 _DEVICES = ("set_default_device", "set_default_tensor_type", "with torch.device", "with device")
 _PRECISIONS = ("set_default_dtype", "set_default_tensor_type")
-_MIXED = ("autocast", "bfloat16", ".half()", "float16")
+_MIXED = ("autocast", "bfloat16", ".half()", "float16", "complex", "torch.fft")
 
 N = TypeVar("N", bound=ast.AST)
 T = TypeVar("T")
@@ -240,7 +240,7 @@ class Sources:
         self.has_sparse = any("sparse" in source.text for source in self.all)
         """Whether a tensor may be sparse: ``x.to_dense()`` then is a copy."""
         self.mixes_precision = any(_says_any(source.text, _MIXED) for source in self.all)
-        """Whether tensors may be of a lower precision than is written: ``x.float()`` then is a copy."""
+        """Whether tensors may be of a lower precision than is written, or complex: ``x.float()`` then is a copy."""
         self.sets_precision = any(_says_any(source.text, _PRECISIONS) for source in self.all)
         """Whether tensors may be of another precision than single where none is written."""
         self.sets_device = any(_says_any(source.text, _DEVICES) for source in self.all)

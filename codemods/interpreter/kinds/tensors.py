@@ -21,6 +21,7 @@ from autofix.codemods.interpreter import (
     opaque_results,
     overwriting,
     parts,
+    reshaped,
     streams,
     tensor_calls,
     unknown_calls,
@@ -283,6 +284,7 @@ def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: a
         of_several = isinstance(index, int) and _has_own_storage(value.cell.node, index)
         picked = interp.operation("select", [_untouched(value, place)], node, view=None if of_several else value)
         picked.cell.dense = value.cell.dense and layout.is_dense_index(place)
+        picked.cell.has_ones = picked.cell.has_ones or any(map(reshaped.is_single, place))
         if value.cell.base is None:
             picked.cell.place = place
         return picked

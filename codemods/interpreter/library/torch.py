@@ -262,6 +262,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     if keywords.get("requires_grad") is True:
         rank = extents.rank_created(last, args, keywords)
         cell = TensorImpl(scalar=scalar, extent=extent, length=length, on_cpu=on_cpu, single=single, rank=rank)
+        cell.has_ones = extents.has_ones(last, args, keywords)
         leaf = interp.parameter("tensor", node, cell=cell)
         return _copy(interp, leaf, args, node)
     made = interp.data(scalar=scalar)
@@ -271,6 +272,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     made.cell.extent, made.cell.on_cpu = extent, on_cpu
     made.cell.rows = extents.of_rows_created(last, args, keywords)
     made.cell.length, made.cell.rank = length, extents.rank_created(last, args, keywords)
+    made.cell.has_ones = extents.has_ones(last, args, keywords)
     made.cell.whole, made.cell.single = dtypes.of_created(last, args, keywords), single
     made.cell.constant = dtypes.is_written_out(last, args)
     made.cell.counted = dtypes.dimensions_of_numbers(last, args, keywords)
@@ -387,6 +389,17 @@ def _multi_dot(interp: Interpreter, call: Call, *matrices: Value, **keywords: Va
     factors = _spread(matrices)
     name = "matmul" if len(factors) == 2 else "multi_dot"
     return tensor_calls.operate(interp, name, factors, keywords, call.node)
+
+
+@model("torch.broadcast_tensors", "torch.meshgrid", "torch.atleast_1d", "torch.atleast_2d", "torch.atleast_3d")
+def _views(interp: Interpreter, call: Call, *tensors: Value, **keywords: Value) -> Value:
+    """A view of each of the tensors, with the graph of that one alone; ``atleast_2d`` of one tensor is a tensor."""
+    operands = _spread(tensors)
+    is_single = call.last.startswith("atleast") and len(tensors) == 1 and isinstance(tensors[0], TensorRef)
+    if is_single or not operands or not all(isinstance(one, TensorRef) for one in operands):
+        return _operation(interp, call, *tensors, **keywords)
+    views = [interp.operation("expand", [one], call.node, view=one) for one in operands]
+    return Sequence("tuple", [Binding(one) for one in views])
 
 
 @model("torch.Tensor.*", "torch.detach", "torch.detach_")
