@@ -569,3 +569,31 @@ def test_a_small_term_of_the_same_iteration_must_not_be_dropped(tmp_path: Path) 
     refused = prove(original, Script(path, text=dropped))
     assert [one.number for one in refused.points if one.verdict is Verdict.FAILED] == [5]
     assert prove(original, Script(path, text=anew)).verdict is not Verdict.FAILED
+
+
+HELD_FOR_HOURS = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+losses = []
+for step in range(1_000_000):
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    losses.append(loss)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_training_of_hours_that_keeps_its_graphs_is_compared_as_far_as_it_was_watched(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(HELD_FOR_HOURS)
+    original = Original(Script(path), LIMITS, healthy=0.0)
+    certificate = prove(original, Script(path, text=HELD_FOR_HOURS.replace("append(loss)", "append(loss.detach())")))
+    assert certificate.proved
+    assert certificate.after.steps > certificate.before.steps > 0
+    worse = HELD_FOR_HOURS.replace("append(loss)", "append(loss.detach())").replace("pow(2)", "pow(4)")
+    assert prove(original, Script(path, text=worse)).verdict is Verdict.FAILED

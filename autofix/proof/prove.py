@@ -225,10 +225,21 @@ class Original:
         """A patched script with every parameter update left out."""
         return run(patched, self._patiently, still(self.before, same_calls=same_calls))
 
+    def as_long(self, script: Script, *, between: bool = False) -> RunRecord:
+        """A script that is to make the steps of the original, which raises nothing, and may be stopped after them.
+
+        An original that has made its steps is stopped where it is healthy: the training may take hours.
+        """
+        bounds = Bounds(between=between)
+        if self.before.outcome is Outcome.STOPPED:
+            passes = len(self.before.passes)
+            bounds = replace(bounds, failed_steps=self.before.steps, failed_passes=passes, more_steps=1)
+        return run(script, self.limits, bounds)
+
     @cached_property
     def between(self) -> RunRecord:
         """The script as it is, with the graphs counted that are held between two steps."""
-        return run(self.script, self.limits, Bounds(between=True))
+        return self.as_long(self.script, between=True)
 
     @cached_property
     def repeats(self) -> bool:
@@ -375,18 +386,18 @@ def _judged_without_error(
     original: Original, patched: Script, promises: Promises, expected_error: str
 ) -> Certificate | None:
     """The certificate of a patch of a script that raises nothing and trains too little, or keeps graphs for nothing."""
-    before, limits = original.before, original.limits
+    before = original.before
     if trains_nothing(before) and expected_error in ("", IDLE):
-        return _begun(original, patched, run(patched, limits), promises)
+        return _begun(original, patched, original.as_long(patched), promises)
     if held(before) and expected_error in ("", HELD):
-        after = run(patched, limits)
+        after = original.as_long(patched)
         return Certificate(points_of_held(before, after), before, after)
     if idle(before) and expected_error in ("", IDLE):
-        after = run(patched, limits)
+        after = original.as_long(patched)
         if changes_what_is_idle(before, after):
             return _begun(original, patched, after, promises)
     if before.failure is None and before.complete and expected_error in ("", HELD):
-        after = run(patched, limits, Bounds(between=True))
+        after = original.as_long(patched, between=True)
         return Certificate(points_between(original.between, after), original.between, after)
     return None
 

@@ -35,6 +35,15 @@ def crossing(earlier: Loops, later: Loops) -> LoopPoint | None:
     return None
 
 
+def _is_within(loops: Loops, iteration: Loops) -> bool:
+    """Whether a moment with these *loops* around it lies in one *iteration* of loops."""
+    moved_on = any(
+        before.instance != after.instance or before.iteration != after.iteration
+        for before, after in zip(iteration, loops, strict=False)
+    )
+    return bool(iteration) and len(loops) >= len(iteration) and not moved_on
+
+
 def distance(made: Loops, seen: Loops) -> tuple[int, ...]:
     """For each common loop, the number of iterations between two moments; trailing zeros are left out."""
     gaps = []
@@ -86,6 +95,8 @@ class StoreEvent(NamedTuple):
     """Whether the name is that of the container."""
     whole: str = ""
     """For a value whose form has no name: see :func:`~autofix.codemods.interpreter.forms.whole_of`."""
+    is_added: bool = False
+    """Whether the statement adds to something that grows: ``losses.append(loss)``, ``losses += [loss]``."""
 
 
 class Change(NamedTuple):
@@ -383,7 +394,7 @@ class Tape:
     updated: set[tuple[str, Site]] = field(default_factory=set)
     """Parameters, by name, and the steps that used a gradient of theirs."""
     reached: set[Any] = field(default_factory=set)
-    """Statements (nodes of the syntax tree) through which passes came."""
+    """Statements (nodes of the syntax tree) that kept values for a pass of a later iteration, or behind the loop."""
 
     def tick(self) -> int:
         self.clock += 1
@@ -424,7 +435,7 @@ class Tape:
         roots = list(roots)
         forced = cache(partial(_on_every_way, [root.node for root in roots]))
         for root in roots:
-            self.reached.update(kept.statement.node for kept in root.provenance)
+            self._reach(root.provenance, loops)
             pending.append((root.node, None, root.provenance, None, _Way.CERTAIN))
         if wanted is not None and not accumulate and all(id(root.node) not in wanted for root in roots):
             self.rootless.add(site.line)  # none of the requested inputs has a part in it
@@ -463,7 +474,7 @@ class Tape:
             walked.append(node)
             for operand in node.operands:
                 current.edges.append((node, operand.node))
-                self.reached.update(kept.statement.node for kept in operand.provenance)
+                self._reach(operand.provenance, loops)
                 pending.append((operand.node, node, operand.provenance, entry, certain))
         _believe(leaves)
         for one in found.values():
@@ -473,6 +484,16 @@ class Tape:
         for node in walked:
             node.pass_through(current, first.get(id(node)), frees=not retain, surely=sure[id(node)] is _Way.CERTAIN)
         return current
+
+    def _reach(self, provenance: tuple[StoreEvent, ...], loops: Loops) -> None:
+        """Note the statements that kept a value for a pass with these *loops* around it.
+
+        Nothing need be added to a container for a pass of the same iteration: ``losses.append(loss);
+        losses[-1].backward()``.
+        """
+        for kept in provenance:
+            if kept.statement.node not in self.reached and not (kept.is_added and _is_within(loops, kept.loops)):
+                self.reached.add(kept.statement.node)
 
     def _past(self, walked: list[Node], current: BackwardCall) -> set[int]:
         """Identities of those nodes that a pass of an earlier iteration went over, or was to go over.

@@ -87,7 +87,9 @@ class Recorder(Interpreter):
         if isinstance(value, Instance) and not whole:
             return None
         site = self.site(expression) if expression is not None else None
-        return StoreEvent(self.statement, site, name, form, self.loops, self.tape.tick(), owner, whole=whole)
+        is_added = owner is None and isinstance(self.statement.node, (ast.Expr, ast.AugAssign))
+        clock = self.tape.tick()
+        return StoreEvent(self.statement, site, name, form, self.loops, clock, owner, whole=whole, is_added=is_added)
 
     def slot(self, value: Value, name: str, expression: ast.expr | None, owner: Value = None) -> Binding:
         self.activity += 1

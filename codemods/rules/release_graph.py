@@ -8,6 +8,7 @@ import libcst as cst
 from libcst import matchers
 
 from autofix.codemods.facts import Certainty, Fact, Form, GraphHeld, Span
+from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.detaching import detached
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
@@ -33,7 +34,9 @@ class ReleaseGraph(Codemod):
     Fix:
         What is kept is kept without its graph: ``total += loss.detach()``. A tensor for a meter or a memory is detached
         where it is handed over, ``meter.update(loss.detach())``, since other callers may hand over numbers. In a row of
-        tensors and numbers, the tensors are detached. An evaluation loop goes under ``with torch.no_grad():``.
+        tensors and numbers, the tensors are detached. Where the iteration itself reads what it has just kept,
+        ``losses[-1].backward()``, it reads the loss instead, or the item is detached at its end. An evaluation loop
+        goes under ``with torch.no_grad():``.
 
     When it is not what you want:
         Keep the graphs where code that is not in view calls backward on the sum or the list. A graph that is found to
@@ -65,6 +68,7 @@ class ReleaseGraph(Codemod):
                 either = f"{name}.detach() if {_is_tensor(name, value, tree)} else {name}"
                 edit.change(value, lambda _, code=either: cst.parse_expression(code))  # type: ignore[misc]
             yield Candidate(edit.patch(), f"keep detached tensors in `{fact.name}`, beside its numbers")
+        yield from _last_read(fact, tree)
         whole = tree.expression(fact.expression)
         if fact.mixed and isinstance(whole, (cst.Name, cst.Attribute)):
             yield Candidate(_row_detached(whole, tree), f"keep detached tensors in `{fact.name}`, beside its numbers")
@@ -116,6 +120,26 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Patch]:
         yield detached(tree, whole, fact.form)
     if complete and fact.handed is None and len(here) < len(parts):
         yield _each_detached(parts, tree)
+
+
+def _last_read(fact: GraphHeld, tree: Tree) -> Iterator[Candidate]:
+    """``losses.append(loss); losses[-1].backward()``: the iteration reads the last item, and no later one does."""
+    loop, kept, value = tree.statement(fact.loop), tree.statement(fact.kept), tree.expression(fact.expression)
+    body = tree.body_of(loop) if loop is not None else []
+    if kept not in body or value is None or fact.form is not Form.TENSOR:
+        return
+    later = body[body.index(kept) + 1 :]
+    last = f"{fact.name}[-1]"
+    read = [item for one in later for item in matchers.findall(one, matchers.Subscript()) if tree.code(item) == last]
+    if not read:
+        return
+    if isinstance(value, cst.Name) and not any(value.value in targets_of(one, tree) for one in later):
+        edit = Edit(tree).change(value, detach)
+        for item in read:
+            edit.change(item, lambda _: cst.Name(value.value))
+        yield Candidate(edit.patch(), f"keep detached tensors in `{fact.name}`, and go on with `{value.value}`")
+    edit = Edit(tree).insert_after(body[-1], f"{last} = {last}.detach()")
+    yield Candidate(edit.patch(), f"detach `{last}` at the end of its iteration", cause=fact.kept)
 
 
 def _may_be_several(value: cst.BaseExpression, tree: Tree) -> bool:

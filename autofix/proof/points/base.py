@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from autofix.codemods.proof import Keeps
-from autofix.execution.record import RunRecord
+from autofix.execution.record import Outcome, RunRecord
 
 
 class Verdict(StrEnum):
@@ -75,11 +75,12 @@ def unproved(reason: str) -> tuple[Point, ...]:
 
 
 def comes_to_its_end(after: RunRecord) -> Point:
-    """Point 2 where the original comes to its end, too."""
+    """Point 2 where the original raises nothing."""
     if after.failure is not None or not after.complete:
         return point(2, Verdict.FAILED, str(after.failure.error if after.failure is not None else after.outcome.value))
     steps, passes = count(after.steps, "step"), count(len(after.losses), "backward pass")
-    return point(2, Verdict.PASSED, f"ran to its end: {steps}, {passes}")
+    ended = "ran on until it was stopped" if after.outcome is Outcome.STOPPED else "ran to its end"
+    return point(2, Verdict.PASSED, f"{ended}: {steps}, {passes}")
 
 
 def not_deterministic(one: Point) -> Point:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autofix.execution.record import RunRecord
+from autofix.execution.record import Outcome, RunRecord
 from autofix.proof.points.agreement import compare_until
 from autofix.proof.points.base import Point, Verdict, comes_to_its_end, count, point, unproved
 from autofix.proof.points.memory import growth, growth_in_stages, series_of
@@ -74,7 +74,9 @@ def _all_points(before: RunRecord, after: RunRecord, fails: Point, memory: Point
     if clean.verdict is not Verdict.PASSED:
         return (fails, clean, *unproved("the patched run did not end")[1:])
     same = compare_until(before, after, len(before.passes), before.steps)
-    exact = same.verdict is Verdict.PASSED and before.steps == after.steps
+    # An original that was stopped where it was healthy would run on.
+    goes_on = before.outcome is Outcome.STOPPED and after.steps >= before.steps
+    exact = same.verdict is Verdict.PASSED and (goes_on or before.steps == after.steps)
     follows = Verdict.PASSED if exact else Verdict.FAILED
     trains = point(4, follows, f"{count(len(before.parameters), 'parameter')} move as before" if exact else same.detail)
     gradients = point(5, follows, "exact: every step is the original's" if exact else same.detail)

@@ -235,7 +235,7 @@ def _get(interp: Interpreter, call: Call, receiver: Mapping, key: Value, default
     elements.stood_in(interp, default, place)
     if call.name == "setdefault":
         name, expression = written.receiver(interp, call.node), written.argument(call.node, 1)
-        receiver.items[place] = interp.slot(default, name, expression)
+        receiver.items[place] = interp.slot(default, name, expression, receiver)
         return default
     open_question = receiver.more or (isinstance(place, tuple) and bool(receiver.items))
     if not open_question:
