@@ -64,6 +64,8 @@ class Keeps(StrEnum):
     """As ``PARAMETERS``; the updates of all iterations become one behind the loop, of a loss that no update had."""
     IN_PLACE = "in place"
     """As ``PARAMETERS``; the parameters change, where the original leaves them and goes on with new tensors."""
+    HELD = "held"
+    """As ``PARAMETERS``; a leaf that no optimizer could be given, for nobody held it, is trained as well."""
     LATER = "later"
     """As ``PARAMETERS``; computations may move behind a step that they came before, not the other way round."""
 
@@ -141,7 +143,7 @@ def _lost(
     if severed is not None and keeps is Keeps.REACHED:
         more -= set(severed.wanted)
     # A new gradient is fine for these facts: a parameter that takes part in the forward pass is to be trained.
-    if more and not isinstance(fact, (LeafChanged, ComputedParameter, NoGradient)):
+    if more and keeps is not Keeps.HELD and not isinstance(fact, (LeafChanged, ComputedParameter, NoGradient)):
         return f"{_names(more)} would get gradients that no step used before"
     if cut_edges := _cut_edges(before, after, lines, keeps, fact):
         return cut_edges

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from contextlib import nullcontext
 
 import pytest
 
@@ -2273,3 +2274,45 @@ print(total)
     found = analyze(Program.of(program(text), "program.py"))
     assert found.complete
     assert [type(fact).__name__ for fact in found.facts] == ["GraphHeld"]
+
+
+NINE_STATES = """
+bank = {}
+bank["a"] = torch.zeros(2, 3)
+bank["b"] = torch.zeros(2, 3)
+bank["c"] = torch.zeros(2, 3)
+bank["d"] = torch.zeros(2, 3)
+bank["e"] = torch.zeros(2, 3)
+bank["f"] = torch.zeros(2, 3)
+bank["g"] = torch.zeros(2, 3)
+bank["h"] = torch.zeros(2, 3)
+bank["i"] = torch.zeros(2, 3)
+for _ in range(3):
+    bank["g"] = torch.tanh(cell(bank["g"] + torch.randn(2, 3)))
+    optimizer.zero_grad()
+    bank["g"].square().mean().backward()
+    optimizer.step()
+    CUT
+"""
+CUT_IN_A_LOOP = {
+    "items": "for key, value in bank.items(): bank[key] = value.detach()",
+    "items, numbered": "for at, (key, value) in enumerate(bank.items()): bank[key] = value.detach()",
+    "the dictionary": "for key in bank: bank[key] = bank[key].detach()",
+    "a list of its keys": "for key in list(bank.keys()): bank[key].detach_()",
+    "its keys, in order": "for key in sorted(bank): bank[key] = bank[key].detach()",
+    "values": "for value in bank.values(): value.detach_()",
+    "values as a tuple": "for value in tuple(bank.values()): value.detach_()",
+    "items, made anew": "bank = dict((key, value.detach()) for key, value in bank.items())",
+    "": "pass",
+}
+
+
+@pytest.mark.parametrize("cut", CUT_IN_A_LOOP.values(), ids=CUT_IN_A_LOOP)
+def test_a_loop_over_a_container_reaches_all_of_its_known_items(cut: str) -> None:
+    torch = pytest.importorskip("torch")
+    text = "import torch\ncell = torch.nn.Linear(3, 3)\noptimizer = torch.optim.SGD(cell.parameters(), 0.1)\n"
+    text += NINE_STATES.replace("CUT", cut)
+    fails = cut == "pass"
+    assert bool(analyze(Program.of(text, "program.py")).facts) == fails
+    with pytest.raises(RuntimeError, match="second time") if fails else nullcontext():
+        exec(compile(text, "program.py", "exec"), {"torch": torch})

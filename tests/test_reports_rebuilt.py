@@ -169,7 +169,62 @@ for _ in range(3):
     policy_optimizer.step()
 """
 
+SCALED = """
+class Shift(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        MADE
+        self.net = nn.Linear(size, size)
+
+    def forward(self, x):
+        return self.net(x) + READ
+
+model = Shift(4)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for _ in range(3):
+    loss = model(torch.randn(8, 4)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+HELD = "self.raw = nn.Parameter(torch.zeros(size))\n        self.value = self.raw.exp()"
+NEVER_HELD = {
+    "a parameter that is divided": (
+        "self.value = nn.Parameter(torch.randn(size)) / 1000.0",
+        "self.value.exp()",
+        "self.value = nn.Parameter(torch.randn(size) / 1000.0)",
+    ),
+    "a parameter in a formula": (
+        "self.value = nn.Parameter(0.01 * torch.randn(size)).abs() + 1e-3",
+        "self.value.log()",
+        "self.value = nn.Parameter((0.01 * torch.randn(size)).abs() + 1e-3)",
+    ),
+    "a parameter that a function is given": (
+        "self.value = torch.sigmoid(nn.Parameter(torch.randn(size)))",
+        "self.value",
+        "self.value = nn.Parameter(torch.sigmoid(torch.randn(size)))",
+    ),
+    "a flagged tensor": (
+        "self.value = torch.ones(size, requires_grad=True) * 0.1",
+        "self.value.exp()",
+        "self.value = (torch.ones(size) * 0.1).requires_grad_()",
+    ),
+    "parameters in a list": (
+        "self.values = [nn.Parameter(torch.rand(size)) * 0.5 for _ in range(2)]",
+        "sum(value.sigmoid() for value in self.values)",
+        "self.values = [nn.Parameter(torch.rand(size) * 0.5) for _ in range(2)]",
+    ),
+}
+
 REPORTS = {
+    **{
+        name: (SCALED.replace("MADE", made).replace("READ", read), [added])
+        for name, (made, read, added) in NEVER_HELD.items()
+    },
+    "a parameter that its module holds": (
+        SCALED.replace("MADE", HELD).replace("READ", "self.value"),
+        ["self.value = self.raw.exp()"],
+    ),
     **{
         f"a spiking cell's states, looked up in way {at}": (
             MEMORY.replace("LOOKUP", way),

@@ -418,7 +418,8 @@ def _compared(original: Original, after: RunRecord, promises: Promises) -> tuple
         certain = promises.carried is Certainty.CERTAIN and not promises.by_hand
         gradients = replace(gradients, verdict=Verdict.NOT_PROVED, detail=detail, optional=certain)
     same, gradients = by_losses_of_new_tensors(before, reference, after, same, gradients)
-    if Keeps.IN_PLACE in promises and gradients.verdict is Verdict.FAILED:
+    other_leaves = Keeps.IN_PLACE in promises or Keeps.HELD in promises
+    if other_leaves and gradients.verdict is Verdict.FAILED:
         detail = "there is no reference: the original never updates the leaves"
         gradients = replace(gradients, verdict=Verdict.NOT_PROVED, detail=detail, optional=True)
     differs = same.verdict is not Verdict.PASSED or gradients.verdict is Verdict.FAILED
@@ -426,7 +427,7 @@ def _compared(original: Original, after: RunRecord, promises: Promises) -> tuple
         same, gradients = not_deterministic(same), not_deterministic(gradients)
     if Keeps.REACHED in promises:
         same = but_for_what_is_reached(before, after, same)
-    if Keeps.IN_PLACE in promises:
+    if other_leaves:
         same = but_for_what_is_replaced(before, after, same)
     same = until_computed_anew(before, after, same, gradients)
     same = until_changed_later(before, reference, after, same, gradients)

@@ -134,6 +134,11 @@ class UnrollPolicy:
         turn = math.lcm(*periods)
         return planned + -(-(most + 1 - planned) // turn) * turn
 
+    def over_container(self, items: streams.Stream) -> bool:
+        """Whether it runs over all of the known items of a container, and may detach or reset each: no pass is made."""
+        listed = items.count is not None and items.whole > streams.RANGE and not items.lazy
+        return listed and not self._own_passes()
+
     def affords(self, count: int, most: int = streams.ITEMS) -> bool:
         """Whether so many iterations may be run."""
         return count <= most and (self._interp.steps_taken - self._steps) * count <= COST
@@ -262,7 +267,7 @@ def _numbers(
     if planned < turn + 2 and turn and plan.affords(turn + 2):  # until the first item comes again
         planned = turn + 2
     known = items.count or items.limit or 0
-    in_full = plan.over_parts or interp.source.remembered(node, takes_out)
+    in_full = plan.over_parts or plan.over_container(items) or interp.source.remembered(node, takes_out)
     if known > planned and in_full and plan.affords(known, streams.PARTS):
         yield from range(1, known)
         return

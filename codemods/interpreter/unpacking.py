@@ -45,10 +45,9 @@ def copy_of(interp: Interpreter, value: Value, kind: str, node: ast.expr) -> Seq
     if isinstance(value, Generator):
         given, more = drained(value)
         return Sequence(kind, [Binding(interp.read(slot), None) for slot in given], more=more)
+    if isinstance(value, Sequence):
+        return Sequence(kind, [Binding(interp.read(slot, value), None) for slot in value.items], more=value.more)
     items = streams.stream(interp, value, node)
     count = items.count if items.count is not None else DRAINED if items.lazy else 2
-    if isinstance(value, Sequence):
-        slots = [Binding(interp.read(slot, value), None) for slot in value.items]
-    else:
-        slots = [Binding(one) for one in streams.first_of(items, count if items.lazy else min(count, items.whole))]
+    slots = [Binding(one) for one in streams.first_of(items, count if items.lazy else min(count, items.whole))]
     return Sequence(kind, slots, more=items.count is None or count > items.whole)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import ComputedParameter, Fact, NoGradient
+from autofix.codemods.facts import ComputedParameter, Fact, NoGradient, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import calls_in, detach, parenthesised, requires_grad, without_keyword
@@ -19,14 +19,16 @@ class LeafAgain(Codemod):
 
     Error:
         ValueError: can't optimize a non-leaf Tensor. Without an optimizer: TypeError: unsupported operand type(s) for
-        *: 'float' and 'NoneType', for the gradient of a non-leaf is None.
+        *: 'float' and 'NoneType', for the gradient of a non-leaf is None. In a module, whose parameters do not include
+        it: Trying to backward through the graph a second time.
 
     Cause:
         ``x = torch.randn(8, requires_grad=True) * 0.1``: the leaf is the tensor of random numbers, which nobody holds
         any more, and ``x`` is computed from it. An optimizer changes leaves only. The same goes for
         ``nn.Parameter(torch.randn(8)) * 0.1``, and for a conversion to another precision, ``x.double()``. On a GPU it
         goes for ``nn.Parameter(x).to(device)`` and ``torch.randn(8, requires_grad=True).cuda()``, too: without a GPU
-        these are the leaf itself, on a GPU a copy of it.
+        these are the leaf itself, on a GPU a copy of it. A module does not list such a result among its parameters:
+        ``self.shift = nn.Parameter(torch.randn(8)) / 1000`` is never trained, and its graph lasts for one iteration.
 
     Fix:
         The value is computed first, and requires grad afterwards: ``x = (torch.randn(8) * 0.1).requires_grad_()``,
@@ -42,31 +44,83 @@ class LeafAgain(Codemod):
 
     code = "AF431"
     name = "computed-parameter"
-    answers = (ComputedParameter, NoGradient)
+    answers = (ComputedParameter, NoGradient, StaleGraph)
     rank = 1
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        if isinstance(fact, StaleGraph):
+            yield from _never_held(fact, tree)
+            return
         assert isinstance(fact, (ComputedParameter, NoGradient))
         made = tree.expression((fact.kept if isinstance(fact, NoGradient) else None) or fact.made)
         if made is None or isinstance(made, (cst.Name, cst.Attribute)):
             return
         remedy = f"make `{fact.name or tree.code(made).strip()}` a leaf"
-        flagged = [call for call in calls_in(made) if _flag(call) is not None]
-        if len(flagged) == 1:
-            (call,) = flagged
-            edit = Edit(tree).change(call, lambda node: without_keyword(node, "requires_grad"))
-            yield Candidate(edit.change(made, requires_grad).patch(), remedy, Keeps.PARAMETERS)
-        wrapped = [call for call in calls_in(made) if _is_parameter(call, tree)]
-        if len(wrapped) == 1 and wrapped[0] is not made:
-            (call,) = wrapped
-            edit = Edit(tree).change(call, lambda node: parenthesised(node.args[0].value))  # type: ignore[attr-defined]
-            edit.change(made, lambda node: _called(call.func, node))
-            yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
+        yield from _made_within(made, remedy, tree)
         yield from _made_before(made, remedy, tree)
         if isinstance(fact, NoGradient):
             return
         edit = Edit(tree).change(made, lambda node: requires_grad(detach(node)))
         yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS)
+
+
+def _made_within(
+    made: cst.BaseExpression, remedy: str, tree: Tree, keeps: Keeps = Keeps.PARAMETERS
+) -> Iterator[Candidate]:
+    """``nn.Parameter(torch.randn(8) * 0.1)`` for ``nn.Parameter(torch.randn(8)) * 0.1``."""
+    flagged = [call for call in calls_in(made) if _flag(call) is not None]
+    if len(flagged) == 1:
+        (call,) = flagged
+        edit = Edit(tree).change(call, lambda node: without_keyword(node, "requires_grad"))
+        yield Candidate(edit.change(made, requires_grad).patch(), remedy, keeps)
+    wrapped = [call for call in calls_in(made) if _is_parameter(call, tree)]
+    if len(wrapped) == 1 and wrapped[0] is not made:
+        (call,) = wrapped
+        edit = Edit(tree).change(call, lambda node: parenthesised(node.args[0].value))  # type: ignore[attr-defined]
+        edit.change(made, lambda node: _called(call.func, node))
+        yield Candidate(edit.patch(), remedy, keeps)
+
+
+def _never_held(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """``self.shift = nn.Parameter(torch.randn(8)) / 100``, before the loop: no module and no optimizer has the leaf."""
+    made = tree.expression(fact.made) if fact.loop is not None and not fact.inside else None
+    if made is None or isinstance(made, (cst.Name, cst.Attribute)):
+        return
+    made = _outermost(made, tree)
+    made_here = [call for call in calls_in(made) if _flag(call) is not None or _is_parameter(call, tree)]
+    if len(made_here) == 1 and _is_operand(made_here[0], made, tree):
+        yield from _made_within(made, f"make `{fact.name or tree.code(made).strip()}` a leaf", tree, Keeps.HELD)
+
+
+def _outermost(made: cst.BaseExpression, tree: Tree) -> cst.BaseExpression:
+    """The whole formula that an operation is the innermost part of: ``w.abs() + 1`` for ``w.abs()``."""
+    around = tree.parent_of(made)
+    while isinstance(around, (cst.BinaryOperation, cst.UnaryOperation)) or _is_asked(made, around, tree):
+        made = around if isinstance(around, cst.BaseExpression) else made
+        around = tree.parent_of(made)
+    return made
+
+
+def _is_asked(made: cst.BaseExpression, around: cst.CSTNode | None, tree: Tree) -> bool:
+    """Whether *around* is the method of a value, or the call of that method."""
+    if isinstance(around, cst.Call):
+        return around.func is made and isinstance(made, cst.Attribute)
+    return isinstance(around, cst.Attribute) and around.value is made and isinstance(tree.parent_of(around), cst.Call)
+
+
+def _is_operand(call: cst.Call, made: cst.BaseExpression, tree: Tree) -> bool:
+    """Whether nobody but the operations of a formula is given what a call in it makes."""
+    inner: cst.CSTNode = call
+    while inner is not made:
+        around = tree.parent_of(inner)
+        if isinstance(around, cst.Arg):
+            function = tree.parent_of(around)
+            if not isinstance(function, cst.Call) or not tree.is_of_torch(function.func):
+                return False
+        elif not isinstance(around, (cst.BinaryOperation, cst.UnaryOperation, cst.Attribute, cst.Call)):
+            return False
+        inner = around
+    return True
 
 
 def _made_before(made: cst.BaseExpression, remedy: str, tree: Tree) -> Iterator[Candidate]:
