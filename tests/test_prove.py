@@ -597,3 +597,28 @@ def test_a_training_of_hours_that_keeps_its_graphs_is_compared_as_far_as_it_was_
     assert certificate.after.steps > certificate.before.steps > 0
     worse = HELD_FOR_HOURS.replace("append(loss)", "append(loss.detach())").replace("pow(2)", "pow(4)")
     assert prove(original, Script(path, text=worse)).verdict is Verdict.FAILED
+
+
+FAILS_LATE = """\
+import torch
+from torch import nn
+
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(200):
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+loss.backward()
+"""
+
+
+def test_a_script_that_may_still_fail_is_watched_on(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(FAILS_LATE)
+    late = Original.of(Script(path), LIMITS, 0.0)
+    assert late.healthy is None
+    assert late.before.failure is not None
+    path.write_text(HELD_FOR_HOURS)
+    assert Original.of(Script(path), LIMITS, 0.0).healthy == 0.0

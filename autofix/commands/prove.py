@@ -95,10 +95,10 @@ def judged(original: Script, patched: Script, file: files.SourceFile, within: Li
     """Run both scripts and return the certificate of the repair; *file* is the original's as it is on the disk."""
     from autofix.proof import prove as prover
     from autofix.proof.changed import watched
-    from autofix.repair import granted
+    from autofix.repair import HEALTHY, granted
 
     before, after = watched(original, patched)
-    return prover.prove(prover.Original(before, within), after, granted(original, file, within))
+    return prover.prove(prover.Original.of(before, within, HEALTHY), after, granted(original, file, within))
 
 
 def in_place_of(original: Script, fixed: Path) -> Script:

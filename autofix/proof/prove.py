@@ -149,6 +149,13 @@ class Original:
     attached: bool = False
     """Whether its references cut no graph in the statements that a patch by hand rewrites."""
 
+    @classmethod
+    def of(cls, script: Script, limits: Limits, healthy: float) -> Original:
+        """The script, stopped where it is healthy if its mistake shows by then; else it may still fail."""
+        first = cls(script, limits, healthy)
+        shows = first.before.outcome is not Outcome.STOPPED or held(first.before) or idle(first.before)
+        return first if shows else cls(script, limits)
+
     @cached_property
     def before(self) -> RunRecord:
         """The script as it is."""
