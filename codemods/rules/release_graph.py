@@ -125,21 +125,20 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Patch]:
 def _last_read(fact: GraphHeld, tree: Tree) -> Iterator[Candidate]:
     """``losses.append(loss); losses[-1].backward()``: the iteration reads the last item, and no later one does."""
     loop, kept, value = tree.statement(fact.loop), tree.statement(fact.kept), tree.expression(fact.expression)
-    body = tree.body_of(loop) if loop is not None else []
-    if kept not in body or value is None or fact.form is not Form.TENSOR:
+    block = tree.block_of(kept) if kept is not None else []
+    if kept not in block or value is None or fact.form is not Form.TENSOR:
         return
-    later = body[body.index(kept) + 1 :]
+    later = block[block.index(kept) + 1 :]
     last = f"{fact.name}[-1]"
     read = [item for one in later for item in matchers.findall(one, matchers.Subscript()) if tree.code(item) == last]
-    if not read:
-        return
-    if isinstance(value, cst.Name) and not any(value.value in targets_of(one, tree) for one in later):
+    if read and isinstance(value, cst.Name) and not any(value.value in targets_of(one, tree) for one in later):
         edit = Edit(tree).change(value, detach)
         for item in read:
             edit.change(item, lambda _: cst.Name(value.value))
         yield Candidate(edit.patch(), f"keep detached tensors in `{fact.name}`, and go on with `{value.value}`")
-    edit = Edit(tree).insert_after(body[-1], f"{last} = {last}.detach()")
-    yield Candidate(edit.patch(), f"detach `{last}` at the end of its iteration", cause=fact.kept)
+    if read and loop is not None and block == tree.body_of(loop):
+        edit = Edit(tree).insert_after(block[-1], f"{last} = {last}.detach()")
+        yield Candidate(edit.patch(), f"detach `{last}` at the end of its iteration", cause=fact.kept)
 
 
 def _may_be_several(value: cst.BaseExpression, tree: Tree) -> bool:
