@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from autofix.codemods import facts
+from autofix.codemods.checks.checks import CHECKS
+
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted({path for folder in ("autofix", "autofix/codemods") for path in (ROOT / folder).rglob("*.py")})
 OF_CHILD = ROOT / "autofix" / "child"
@@ -275,3 +278,10 @@ def test_check_needs_no_torch(tmp_path: Path) -> None:
 def test_rule_needs_no_torch(tmp_path: Path) -> None:
     done = without_torch("rule", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_fact_of_the_tape_has_one_check() -> None:
+    told = [kind for check in CHECKS for kind in check.kinds]
+    assert len(set(told)) == len(told)
+    declared = {one for one in vars(facts).values() if isinstance(one, type) and issubclass(one, facts.Fact)}
+    assert declared - set(told) == {facts.Fact, facts.OldKeyword}  # the latter is read in the text alone
