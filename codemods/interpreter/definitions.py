@@ -6,28 +6,24 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.autograd import groups
 from autofix.codemods.facts import CACHES
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
     registration,
 )
-from autofix.codemods.interpreter.generators import Generator
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
     Class,
     Function,
-    GradMode,
     Instance,
     Mapping,
-    Method,
     Name,
     Partial,
     Scope,
     Sequence,
-    Symbol,
     Value,
 )
 from autofix.codemods.source.nodes import children
@@ -58,7 +54,7 @@ def define(interp: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
                 value = known
                 continue
         before = interp.grad, interp.guard
-        value = _decorated(interp, value, interp.eval(decorator), decorator)
+        value = _decorated(interp, value, decorator)
         interp.grad, interp.guard = before
     interp.scope.names[node.name] = Binding(value)
     return ""
@@ -67,10 +63,11 @@ def define(interp: Interpreter, node: ast.FunctionDef | ast.AsyncFunctionDef) ->
 def _caches(interp: Interpreter, function: Function, decorator: ast.expr) -> bool:
     """Whether a decorator keeps what the function returns; then the function knows it: ``@cached_property``."""
     name = interp.eval(decorator.func) if isinstance(decorator, ast.Call) else interp.eval(decorator)
-    return isinstance(name, Name) and _keeps(interp, function, name, decorator)
+    return isinstance(name, Name) and keeps(interp, function, name, decorator)
 
 
-def _keeps(interp: Interpreter, function: Function, name: Name, decorator: ast.expr) -> bool:
+def keeps(interp: Interpreter, function: Function, name: Name, decorator: ast.expr) -> bool:
+    """Whether a decorator of Python's own keeps what the function returns; then the function knows it."""
     last = name.last
     if last not in CACHES:
         return False
@@ -85,57 +82,22 @@ def _keeps(interp: Interpreter, function: Function, name: Name, decorator: ast.e
 _CACHING = re.compile(r"(?i)cache|memo|once")
 
 
-def _decorated(interp: Interpreter, value: Value, decorator: Value, node: ast.expr) -> Value:
-    if isinstance(decorator, Name) and isinstance(value, Function) and _keeps(interp, value, decorator, node):
+def _decorated(interp: Interpreter, value: Value, node: ast.expr) -> Value:
+    decorator = interp.eval(node)
+    return kind_of(decorator).decorate(interp, decorator, value, node)
+
+
+def may_cache(decorator: ast.expr) -> bool:
+    """Whether a decorator that was not read may keep what the function returned first, by its name."""
+    return _CACHING.search(last_name(getattr(decorator, "func", decorator))) is not None
+
+
+def applied(interp: Interpreter, decorator: Value, value: Value, node: ast.expr) -> Value:
+    """What a function, a class or an object of the program makes of what it decorates."""
+    if isinstance(value, (Function, Class)) and registration.is_entered_again(interp, decorator):
         return value
-    if isinstance(decorator, (Symbol, Method, Name)) and _CACHING.search(last_name(getattr(node, "func", node))):
-        return interp.fresh_symbol("decorated")  # something not read may keep what the function returned first
-    if isinstance(value, Function):
-        if isinstance(decorator, GradMode):
-            value.grad_mode = decorator.enabled
-            return value
-        manager = _manager(interp, decorator, node)
-        if manager is not None:
-            value.managers = (*value.managers, manager)
-            return value
-        if isinstance(decorator, (Symbol, Method)):
-            interp.log.unresolved.add(value.name)
-        if isinstance(decorator, Name):
-            last = decorator.last
-            if last in ("singledispatch", "singledispatchmethod"):
-                return interp.fresh_symbol("dispatched")  # which body runs is for the arguments to say
-            if last in groups.WITHOUT_GRAPH:
-                value.grad_mode = False
-            elif last == "enable_grad":
-                value.grad_mode = True
-            elif last in ("staticmethod", "classmethod", "property"):
-                value.flavour = last
-            return value
-    called = isinstance(decorator, Instance) and class_lookup.find(decorator, "__call__") is not None
-    if called or isinstance(decorator, (Function, Bound, Class)):
-        if isinstance(value, (Function, Class)) and registration.is_entered_again(interp, decorator):
-            return value
-        made = interp.call(decorator, [value], {}, node)
-        return made if isinstance(made, (Function, Bound, Class, Instance, Partial)) else value
-    return value
-
-
-def _manager(interp: Interpreter, decorator: Value, node: ast.expr) -> Value:
-    """What is entered at each call of a function that a context manager decorates; None for any other decorator.
-
-    The function of a ``contextlib.contextmanager`` makes a new one each time.
-    """
-    if isinstance(decorator, Generator) and isinstance(node, ast.Call) and not node.keywords:
-        return Partial(interp.eval(node.func), [interp.eval(argument) for argument in node.args], {})
-    if isinstance(decorator, Instance) and _decorates(decorator):
-        return decorator
-    return None
-
-
-def _decorates(manager: Instance) -> bool:
-    """Whether a context manager is made to be a decorator, too."""
-    bases = class_lookup.lineage(manager.cls)
-    return any(isinstance(base, Name) and base.path == "contextlib.ContextDecorator" for base in bases)
+    made = interp.call(decorator, [value], {}, node)
+    return made if isinstance(made, (Function, Bound, Class, Instance, Partial)) else value
 
 
 def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -176,7 +138,7 @@ def define_class(interp: Interpreter, node: ast.ClassDef) -> str:
     attributes.enumerate_members(interp, cls, _anchor(node))
     value: Value = cls
     for decorator in reversed(node.decorator_list):
-        value = _decorated(interp, value, interp.eval(decorator), decorator)
+        value = _decorated(interp, value, decorator)
     outer.names[node.name] = Binding(value)
     for base in cls.bases:
         told = class_lookup.find(Instance(base), "__init_subclass__") if isinstance(base, Class) else None

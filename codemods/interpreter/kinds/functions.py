@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
-from autofix.codemods.interpreter import attributes, calls, managers, own_functions, streams
+from autofix.codemods.interpreter import attributes, calls, definitions, managers, own_functions, streams
 from autofix.codemods.interpreter.kinds.kind import Assignment, Kind, MethodsKind, V, kind, kind_of
 from autofix.codemods.interpreter.values import (
     Applied,
@@ -73,6 +73,9 @@ class FunctionKind(_WithAttributes[Function]):
     ) -> Value:
         return calls.call_function(interp, value, args, keywords, node)
 
+    def decorate(self, interp: Interpreter, decorator: Function, value: Value, node: ast.expr) -> Value:
+        return definitions.applied(interp, decorator, value, node)
+
     def is_callable(self, value: Function) -> bool:
         return True
 
@@ -89,6 +92,9 @@ class BoundKind(_WithAttributes[Bound]):
     ) -> Value:
         return calls.call_function(interp, value.function, [value.receiver, *args], keywords, node)
 
+    def decorate(self, interp: Interpreter, decorator: Bound, value: Value, node: ast.expr) -> Value:
+        return definitions.applied(interp, decorator, value, node)
+
     def is_callable(self, value: Bound) -> bool:
         return True
 
@@ -104,6 +110,13 @@ class MethodKind(_WithAttributes[Method]):
         self, interp: Interpreter, value: Method, args: list[Value], keywords: dict[str, Value], node: ast.expr
     ) -> Value:
         return kind_of(value.receiver).call_method(interp, value.receiver, value.name, args, keywords, node)
+
+    def decorate(self, interp: Interpreter, decorator: Method, value: Value, node: ast.expr) -> Value:
+        if definitions.may_cache(node):
+            return interp.fresh_symbol("decorated")
+        if isinstance(value, Function):
+            interp.log.unresolved.add(value.name)
+        return value
 
     def set_attribute(self, interp: Interpreter, value: Method, name: str, slot: Binding, by: Assignment) -> None:
         """Set on none: what it is an attribute of is not known, or has no such attributes."""
@@ -169,6 +182,11 @@ class GradModeKind(MethodsKind[GradMode]):
         if isinstance(decorated, (Name, Bound, Method, TorchModule)) and value.enabled is not None:
             return Guarded(decorated, value.enabled)
         return None
+
+    def decorate(self, interp: Interpreter, decorator: GradMode, value: Value, node: ast.expr) -> Value:
+        if isinstance(value, Function):
+            value.grad_mode = decorator.enabled
+        return value
 
     def call_method(
         self,

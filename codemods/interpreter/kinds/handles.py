@@ -9,7 +9,7 @@ from autofix.codemods.interpreter import managers, optimizers, unknown_calls
 from autofix.codemods.interpreter.generators import Exhausted, Generator
 from autofix.codemods.interpreter.kinds.kind import Kind, MethodsKind, kind
 from autofix.codemods.interpreter.streams import LazyStream, Stream
-from autofix.codemods.interpreter.values import Exits, Hook, Optimizer, Value
+from autofix.codemods.interpreter.values import Exits, Function, Hook, Optimizer, Partial, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -96,6 +96,13 @@ class GeneratorKind(MethodsKind[Generator]):
             except Exhausted:
                 return interp.fresh_symbol("exhausted")
         return interp.fresh_symbol(name)
+
+    def decorate(self, interp: Interpreter, decorator: Generator, value: Value, node: ast.expr) -> Value:
+        """The function of a ``contextlib.contextmanager`` makes a new manager at each call of what it decorates."""
+        if isinstance(value, Function) and isinstance(node, ast.Call) and not node.keywords:
+            given = [interp.eval(argument) for argument in node.args]
+            value.managers = (*value.managers, Partial(interp.eval(node.func), given, {}))
+        return value
 
     def iterate(self, interp: Interpreter, value: Generator, node: ast.expr) -> Stream:
         return Stream(

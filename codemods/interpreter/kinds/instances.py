@@ -13,6 +13,7 @@ from autofix.codemods.interpreter import (
     calls,
     class_lookup,
     comparisons,
+    definitions,
     elements,
     errors,
     frameworks,
@@ -263,6 +264,16 @@ class InstanceKind(Kind[Instance]):
         known = all(isinstance(base, Class) or base.path.endswith(("Module", "object")) for base in bases)
         return False if known else None
 
+    def decorate(self, interp: Interpreter, decorator: Instance, value: Value, node: ast.expr) -> Value:
+        """What a context manager decorates is called within it; a callable object is called with it."""
+        bases = class_lookup.lineage(decorator.cls)
+        is_manager = any(isinstance(base, Name) and base.path == "contextlib.ContextDecorator" for base in bases)
+        if isinstance(value, Function) and is_manager:
+            value.managers = (*value.managers, decorator)
+            return value
+        is_called = class_lookup.find(decorator, "__call__") is not None
+        return definitions.applied(interp, decorator, value, node) if is_called else value
+
     def is_callable(self, value: Instance) -> bool:
         return True
 
@@ -330,6 +341,9 @@ class ClassKind(Kind[Class]):
         if value.metaclass is not None or name in value.members or (name.startswith("__") and name.endswith("__")):
             return None
         return kind_of(Instance(value)).has(interp, Instance(value), name)
+
+    def decorate(self, interp: Interpreter, decorator: Class, value: Value, node: ast.expr) -> Value:
+        return definitions.applied(interp, decorator, value, node)
 
     def is_callable(self, value: Class) -> bool:
         return True

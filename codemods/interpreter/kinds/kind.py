@@ -88,6 +88,13 @@ class Kind(Generic[V]):
         """``item in value``."""
         return interp.symbol(("in", interp.key(item), interp.key(value)))
 
+    def decorate(self, interp: Interpreter, decorator: V, value: Value, node: ast.expr) -> Value:
+        """What ``@decorator`` above a function or a class, *value*, makes of it; *node* is the decorator's expression.
+
+        What was not read is taken to give it back.
+        """
+        return value
+
     def type_of(self, value: V) -> Value:
         """``type(value)``; None where that is not certain."""
         return None

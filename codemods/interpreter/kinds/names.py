@@ -7,10 +7,20 @@ import math
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import attributes, class_lookup, library_calls, super_calls, unpacking, written
+from autofix.codemods.autograd import groups
+from autofix.codemods.interpreter import (
+    attributes,
+    class_lookup,
+    definitions,
+    library_calls,
+    super_calls,
+    unpacking,
+    written,
+)
 from autofix.codemods.interpreter.kinds.kind import Assignment, Kind, MethodsKind, kind
 from autofix.codemods.interpreter.values import (
     Binding,
+    Function,
     Instance,
     Mapping,
     Method,
@@ -35,6 +45,23 @@ class NameKind(Kind[Name]):
         self, interp: Interpreter, value: Name, args: list[Value], keywords: dict[str, Value], node: ast.expr
     ) -> Value:
         return library_calls.call_name(interp, value.path, args, keywords, node)
+
+    def decorate(self, interp: Interpreter, decorator: Name, value: Value, node: ast.expr) -> Value:
+        if isinstance(value, Function) and definitions.keeps(interp, value, decorator, node):
+            return value
+        if definitions.may_cache(node):
+            return interp.fresh_symbol("decorated")
+        if not isinstance(value, Function):
+            return value
+        if decorator.last in ("singledispatch", "singledispatchmethod"):
+            return interp.fresh_symbol("dispatched")  # which body runs is for the arguments to say
+        if decorator.last in groups.WITHOUT_GRAPH:
+            value.grad_mode = False
+        elif decorator.last == "enable_grad":
+            value.grad_mode = True
+        elif decorator.last in ("staticmethod", "classmethod", "property"):
+            value.flavour = decorator.last
+        return value
 
     def attribute(self, interp: Interpreter, value: Name, name: str, node: ast.expr) -> Value:
         if name == "__name__":

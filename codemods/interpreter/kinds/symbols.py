@@ -9,9 +9,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
-from autofix.codemods.interpreter import attributes, constants, cuts, datasets, unknown_calls
+from autofix.codemods.interpreter import attributes, constants, cuts, datasets, definitions, unknown_calls
 from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, TENSORS, Assignment, Copied, Kind, kind
-from autofix.codemods.interpreter.values import Attributes, Binding, Class, Mapping, Method, Name, Symbol, Value
+from autofix.codemods.interpreter.values import (
+    Attributes,
+    Binding,
+    Class,
+    Function,
+    Mapping,
+    Method,
+    Name,
+    Symbol,
+    Value,
+)
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -42,6 +52,13 @@ class SymbolKind(Kind[Symbol]):
     ) -> Value:
         usual = constants.of_usual_text(interp, value, name, args, keywords)
         return usual or unknown_calls.call_unknown(interp, value, name, args, keywords, node)
+
+    def decorate(self, interp: Interpreter, decorator: Symbol, value: Value, node: ast.expr) -> Value:
+        if definitions.may_cache(node):
+            return interp.fresh_symbol("decorated")
+        if isinstance(value, Function):
+            interp.log.unresolved.add(value.name)
+        return value
 
     def attribute(self, interp: Interpreter, value: Symbol, name: str, node: ast.expr) -> Value:
         if name in ONLY_TENSORS and value.key in interp.served:
