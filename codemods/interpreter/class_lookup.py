@@ -74,6 +74,13 @@ def is_named_tuple(cls: Class) -> bool:
     return any(isinstance(base, Name) and base.path.rpartition(".")[2] == "NamedTuple" for base in cls.bases)
 
 
+def is_container(cls: Class, name: str) -> bool:
+    """Whether a class is derived from Python's own container *name*; a named tuple's is one of ``tuple``."""
+    return name in last_names(cls) or (
+        name == "tuple" and any(is_named_tuple(one) for one in lineage(cls) if isinstance(one, Class))
+    )
+
+
 class Annotated(NamedTuple):
     """A name that the body of the class *owner* annotates, and its default."""
 

@@ -21,7 +21,7 @@ from autofix.codemods.interpreter import (
 from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, kind
 from autofix.codemods.interpreter.library.containers import ContainerKind
 from autofix.codemods.interpreter.streams import Stream
-from autofix.codemods.interpreter.values import Binding, Mapping, Sequence, Symbol, TensorRef, Value, is_constant
+from autofix.codemods.interpreter.values import Binding, Mapping, Name, Sequence, Symbol, TensorRef, Value, is_constant
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -38,6 +38,8 @@ class MappingKind(ContainerKind[Mapping]):
     def attribute(self, interp: Interpreter, value: Mapping, name: str, node: ast.expr) -> Value:
         if name in value.items and name not in _OF_DICTIONARIES:
             return interp.read(value.items[name], value)
+        if name == "__class__":
+            return interp.call(Name("builtins.type"), [value], {}, node)
         return super().attribute(interp, value, name, node)
 
     def set_attribute(self, interp: Interpreter, value: Mapping, name: str, slot: Binding, by: Assignment) -> None:

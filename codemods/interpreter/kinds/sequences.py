@@ -48,6 +48,8 @@ class SequenceKind(ContainerKind[Sequence]):
     def attribute(self, interp: Interpreter, value: Sequence, name: str, node: ast.expr) -> Value:
         if name in value.fields:
             return interp.item(value, value.fields.index(name), node)
+        if name == "__class__":
+            return interp.call(Name("builtins.type"), [value], {}, node)
         if name == "_fields" and value.fields:
             return Sequence("tuple", [Binding(field) for field in value.fields])
         if value.kind == "deque" and name == "maxlen":
@@ -160,9 +162,11 @@ class SequenceKind(ContainerKind[Sequence]):
             return True
         if is_constant(item) and not value.more and all(map(is_constant, items)):
             return False
-        if isinstance(item, Name) and not value.more:
+        if isinstance(item, comparisons.CLASSES) and not value.more:
             answers = [
-                comparisons.same_class(interp, item, one, comparisons.NOWHERE) if isinstance(one, Name) else None
+                comparisons.same_class(interp, item, one, comparisons.NOWHERE)
+                if isinstance(one, comparisons.CLASSES)
+                else None
                 for one in items
             ]
             if True in answers or None not in answers:

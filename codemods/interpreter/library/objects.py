@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import is_operation
-from autofix.codemods.interpreter import attributes, class_lookup, overridden
+from autofix.codemods.interpreter import attributes, class_lookup, overridden, python_classes
 from autofix.codemods.interpreter.comparisons import TENSOR_OR_PARAMETER
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
@@ -22,6 +22,7 @@ from autofix.codemods.interpreter.values import (
     Mapping,
     Module,
     Name,
+    Record,
     Sequence,
     Super,
     Symbol,
@@ -52,10 +53,14 @@ def _type_of(value: Value) -> Value:
     """The class of a value, where it is one of Python's or torch's own; None where that is not certain."""
     if isinstance(value, TensorRef) and not value.guessed:
         return Name("torch.Tensor" if value.cell.leaf is None else TENSOR_OR_PARAMETER)
-    if isinstance(value, Sequence) and value.kind in ("list", "tuple", "set"):
-        return Name(f"builtins.{value.kind}")
+    if isinstance(value, Sequence) and value.fields:
+        return value.cls
+    if isinstance(value, Sequence) and value.kind in _BUILT_IN:
+        return Name(f"{'collections' if value.kind == 'deque' else 'builtins'}.{value.kind}")
     if isinstance(value, Distribution):
         return Name(f"torch.distributions.{value.name}")
+    if isinstance(value, Mapping) and value.cls:
+        return Name(value.cls)
     if isinstance(value, (bool, int, float, str)):
         return Name(f"builtins.{type(value).__name__}")
     return value.cls if isinstance(value, (Instance, TorchModule)) else None
@@ -91,8 +96,14 @@ def _is_instance(value: Value, option: Value) -> bool | None:
         return True if isinstance(option, Name) and option.path.rpartition(".")[2] == value.name else None
     if isinstance(value, Symbol) and isinstance(option, Name) and attributes.is_number(value.key):
         return False if option.path.rpartition(".")[2] in ("Tensor", "Variable", "Parameter") else None
+    if isinstance(value, Sequence) and isinstance(option, (Class, Record)):
+        return _is_of_class(value.cls, option) if value.cls is not None or not value.fields else None
     if isinstance(value, Symbol) or not isinstance(option, (Name, Class)):
         return None
+    if isinstance(option, Name):
+        known = python_classes.is_object_of(value, option.path)
+        if known is not None:
+            return known
     if isinstance(option, Class):
         if isinstance(value, Instance) and any(
             isinstance(base, Name) and base.path.rpartition(".")[2] == "Protocol" for base in option.bases
@@ -108,10 +119,6 @@ def _is_instance(value: Value, option: Value) -> bool | None:
         return False
     if isinstance(value, TorchModule) and option.path.startswith("torch.nn."):
         return None if last.startswith("_") else last in (value.kind, "Module")
-    if isinstance(value, Sequence):
-        return value.kind == last
-    if isinstance(value, Mapping):
-        return last in ("dict", "Mapping", "OrderedDict")
     if last in ("int", "float", "str", "bool", "bytes"):
         return type(value).__name__ == last or (last == "int" and isinstance(value, bool))
     if last in ("tuple", "list", "dict", "set", "deque", "ndarray"):
@@ -119,16 +126,34 @@ def _is_instance(value: Value, option: Value) -> bool | None:
     return None
 
 
+def _is_of_class(cls: Class | Record | None, option: Class | Record) -> bool:
+    """Whether the objects of *cls* are those of *option*; the class of a plain list or tuple is None."""
+    return cls is option or (isinstance(cls, Class) and option in class_lookup.lineage(cls))
+
+
 @model("builtins.issubclass")
 def _issubclass(interp: Interpreter, call: Call, cls: Value, wanted: Value, /) -> Value:
-    if isinstance(cls, Class) and isinstance(wanted, Class):
-        return wanted in class_lookup.lineage(cls)
-    return interp.fresh_symbol("issubclass")
+    options = [slot.value for slot in wanted.items] if isinstance(wanted, Sequence) else [wanted]
+    answers = [_is_subclass(cls, option) for option in options]
+    if True in answers:
+        return True
+    return interp.fresh_symbol("issubclass") if None in answers else False
+
+
+def _is_subclass(cls: Value, wanted: Value) -> bool | None:
+    if isinstance(cls, (Class, Record)) and isinstance(wanted, (Class, Record)):
+        return _is_of_class(cls, wanted)
+    if not isinstance(wanted, Name):
+        return None
+    if isinstance(cls, Class):
+        return python_classes.is_derived(cls, wanted.path) or None
+    path = "builtins.tuple" if isinstance(cls, Record) else cls.path if isinstance(cls, Name) else ""
+    return python_classes.is_subclass(path, wanted.path)
 
 
 @model("builtins.callable")
 def _callable(interp: Interpreter, call: Call, value: Value, /) -> Value:
-    if is_constant(value):
+    if is_constant(value) or isinstance(value, (TensorRef, Sequence, Mapping)):
         return False
     return True if isinstance(value, (Function, Bound, Class, Instance)) else interp.fresh_symbol("callable")
 
