@@ -6,6 +6,7 @@ import builtins
 import collections
 import collections.abc
 import numbers
+import types
 import typing
 from collections import OrderedDict, defaultdict, deque
 
@@ -17,11 +18,12 @@ _PACKAGES = {
     "collections": collections,
     "collections.abc": collections.abc,
     "numbers": numbers,
+    "types": types,
     "typing": typing,
     "typing_extensions": typing,
 }
 _CONTAINERS = {one.__name__: one for one in (list, tuple, set, frozenset, dict, deque, OrderedDict, defaultdict)}
-_PLAIN = (bool, int, float, str, bytes)
+_PLAIN = (bool, int, float, str, bytes, types.NoneType)
 _OF_TENSORS = frozenset("Iterable Sized Container Collection Reversible Hashable object".split())
 """Classes of Python's of which a tensor is an object."""
 

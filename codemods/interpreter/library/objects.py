@@ -20,6 +20,7 @@ from autofix.codemods.interpreter.values import (
     Function,
     Instance,
     Mapping,
+    Method,
     Module,
     Name,
     Record,
@@ -61,6 +62,8 @@ def _type_of(value: Value) -> Value:
         return Name(f"torch.distributions.{value.name}")
     if isinstance(value, Mapping) and value.cls:
         return Name(value.cls)
+    if value is None:
+        return Name("types.NoneType")
     if isinstance(value, (bool, int, float, str)):
         return Name(f"builtins.{type(value).__name__}")
     return value.cls if isinstance(value, (Instance, TorchModule)) else None
@@ -137,7 +140,7 @@ def _issubclass(interp: Interpreter, call: Call, cls: Value, wanted: Value, /) -
     answers = [_is_subclass(cls, option) for option in options]
     if True in answers:
         return True
-    return interp.fresh_symbol("issubclass") if None in answers else False
+    return interp.symbol(("issubclass", interp.site(call.node))) if None in answers else False
 
 
 def _is_subclass(cls: Value, wanted: Value) -> bool | None:
@@ -155,7 +158,10 @@ def _is_subclass(cls: Value, wanted: Value) -> bool | None:
 def _callable(interp: Interpreter, call: Call, value: Value, /) -> Value:
     if is_constant(value) or isinstance(value, (TensorRef, Sequence, Mapping)):
         return False
-    return True if isinstance(value, (Function, Bound, Class, Instance)) else interp.fresh_symbol("callable")
+    of_tensor = isinstance(value, Method) and isinstance(value.receiver, TensorRef)
+    if of_tensor or isinstance(value, (Function, Bound, Class, Instance)):
+        return True
+    return interp.symbol(("callable", interp.site(call.node)))  # whatever it is, it is so in each iteration
 
 
 @model("builtins.id")
