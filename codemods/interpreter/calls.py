@@ -345,7 +345,7 @@ def _record(interp: Interpreter, cls: Class, args: list[Value], keywords: dict[s
             slots.append(
                 Binding(_default_of(interp, one, node) if one.default is not None else interp.fresh_symbol(one.name))
             )
-    return Sequence("tuple", slots, fields=tuple(one.name for one in fields))
+    return Sequence("tuple", slots, fields=tuple(one.name for one in fields), cls=cls)
 
 
 def _default_of(interp: Interpreter, field: class_lookup.Annotated, node: ast.expr) -> Value:

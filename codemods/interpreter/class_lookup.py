@@ -15,6 +15,7 @@ from autofix.codemods.interpreter.values import (
     Mapping,
     Name,
     Partial,
+    Record,
     Registered,
     TorchModule,
     Value,
@@ -72,6 +73,18 @@ def number_of(value: Value) -> Value:
 def is_named_tuple(cls: Class) -> bool:
     """Whether a class is derived from ``typing.NamedTuple``."""
     return any(isinstance(base, Name) and base.last == "NamedTuple" for base in cls.bases)
+
+
+def is_container(cls: Class, name: str) -> bool:
+    """Whether a class is derived from Python's own container *name*; a named tuple's is one of ``tuple``."""
+    return name in last_names(cls) or (
+        name == "tuple" and any(is_named_tuple(one) for one in lineage(cls) if isinstance(one, Class))
+    )
+
+
+def is_of_class(cls: Class | Record | None, wanted: Class | Record) -> bool:
+    """Whether the objects of *cls* are those of the *wanted* one; the class of a plain list or tuple is None."""
+    return cls is wanted or (isinstance(cls, Class) and wanted in lineage(cls))
 
 
 class Annotated(NamedTuple):

@@ -12,9 +12,11 @@ from autofix.codemods.interpreter.counters import COMPARE
 from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.values import (
+    Class,
     Instance,
     Mapping,
     Name,
+    Record,
     Sequence,
     Symbol,
     TensorRef,
@@ -31,9 +33,12 @@ TENSOR_OR_PARAMETER = "torch.Tensor or torch.nn.Parameter"
 """The class of a leaf, of which it is not known whether it was made as a parameter."""
 _OTHERS = frozenset(("builtins", "collections", "numpy", "pandas", "scipy", "PIL"))
 """Packages of which no class is that of a tensor."""
-_CLASSES = {f"builtins.{name}" for name in ("list", "tuple", "set", "dict", "bool", "int", "float", "str")}
+_LIBRARIES = ("builtins", "collections", "torch")
+_CLASSES = {f"builtins.{name}" for name in "list tuple set frozenset dict bool int float str".split()}
+_CLASSES |= {"collections.OrderedDict", "collections.deque"}
 
 
+CLASSES = (Class, Record, Name)
 _ORDERS = (ast.Gt, ast.GtE, ast.Lt, ast.LtE)
 _EQUALS = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)
 NOWHERE = ast.Name("", ast.Load())
@@ -87,7 +92,7 @@ def compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, n
             return bool(COMPARE[type(op)](left, right))
         except TypeError:
             return interp.fresh_symbol("compare")
-    if isinstance(left, Name) and isinstance(right, Name) and isinstance(op, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+    if isinstance(left, CLASSES) and isinstance(right, CLASSES) and isinstance(op, _EQUALS):
         alike = same_class(interp, left, right, node)
         if alike is not None:
             return alike == isinstance(op, (ast.Is, ast.Eq))
@@ -163,7 +168,7 @@ def _of_parts(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> 
 
 def _without_names(value: Sequence | Mapping) -> Sequence | Mapping:
     """A named tuple compares as the tuple that it is."""
-    return replace(value, fields=()) if isinstance(value, Sequence) and value.fields else value
+    return replace(value, fields=(), cls=None) if isinstance(value, Sequence) and value.fields else value
 
 
 def equality(interp: Interpreter, left: Value, right: Value) -> Symbol:
@@ -209,9 +214,14 @@ def _same_items(interp: Interpreter, left: Sequence, right: Sequence) -> bool | 
     return equal
 
 
-def same_class(interp: Interpreter, left: Name, right: Name, node: ast.expr) -> bool | None:
+def same_class(
+    interp: Interpreter, left: Class | Record | Name, right: Class | Record | Name, node: ast.expr
+) -> bool | None:
     """Whether two classes are one.  ``Variable``, which no tensor's class is any more, counts as that of tensors."""
-    names = {left.path, right.path}
+    named = [one.path for one in (left, right) if isinstance(one, Name)]
+    if len(named) < 2:  # a class of the program has no name in Python's library, or torch's
+        return left is right if not any(path.partition(".")[0] not in _LIBRARIES for path in named) else None
+    names = set(named)
     if names & _VARIABLES and "torch.Tensor" in names:
         if node is not NOWHERE:
             interp.log.legacy[interp.source.text_of(node), interp.site(node).line] = interp.site(node)

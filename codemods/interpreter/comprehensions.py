@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def comprehension(interp: Interpreter, node: Comprehension) -> Value:
     """The container that a comprehension builds."""
     if isinstance(node, ast.DictComp):
-        mapping = Mapping()
+        mapping = Mapping(cls="builtins.dict")
 
         def put() -> None:
             key = mapping_keys.mapping_key(interp, interp.eval(node.key))

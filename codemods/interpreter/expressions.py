@@ -228,7 +228,7 @@ def _of_containers(interp: Interpreter, kind: type[ast.operator], left: Value, r
     """Containers joined or repeated; None where only numbers are dealt with."""
     name, _ = _BINARY[kind]
     if isinstance(left, Mapping) and isinstance(right, Mapping) and kind is ast.BitOr:
-        return Mapping({**left.items, **right.items}, left.more or right.more, default=left.default)
+        return Mapping({**left.items, **right.items}, left.more or right.more, default=left.default, cls=left.cls)
     if kind is ast.BitOr and isinstance(left, Symbol) and isinstance(right, Mapping):
         return Mapping(dict(right.items), more=True)
     if kind is ast.BitOr and isinstance(left, Mapping) and isinstance(right, Symbol):
@@ -443,7 +443,7 @@ def _display(kind: str) -> Callable[[Interpreter, Any], Value]:
 
 
 def _dict(interp: Interpreter, node: ast.Dict) -> Value:
-    mapping = Mapping()
+    mapping = Mapping(cls="builtins.dict")
     for key_node, value_node in zip(node.keys, node.values, strict=True):
         value = interp.eval(value_node)
         if key_node is None:

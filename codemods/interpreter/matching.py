@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 Bound = dict[str, Value]
+_SEQUENCES = ("list", "tuple", "deque")
 
 
 def matches(interp: Interpreter, subject: Value, pattern: ast.pattern, bound: Bound) -> bool | None:
@@ -74,11 +75,16 @@ def _unknown_parts(interp: Interpreter, patterns: list[ast.pattern], bound: Boun
                 bound[name] = interp.fresh_symbol("matched")
 
 
+def _is_sequence(subject: Value) -> bool:
+    """Whether it is an object of a class of the program that is derived from ``tuple``, or another sequence."""
+    return isinstance(subject, Instance) and any(class_lookup.is_container(subject.cls, kind) for kind in _SEQUENCES)
+
+
 def _matches_items(interp: Interpreter, subject: Value, patterns: list[ast.pattern], bound: Bound) -> bool | None:
     if not isinstance(subject, Sequence) or subject.more:
         _unknown_parts(interp, patterns, bound)
-        return None if isinstance(subject, (Sequence, Symbol)) else False
-    if subject.kind not in ("list", "tuple", "deque"):
+        return None if isinstance(subject, (Sequence, Symbol)) or _is_sequence(subject) else False
+    if subject.kind not in _SEQUENCES:
         return False
     items = [interp.read(slot, subject) for slot in subject.items]
     star = next((at for at, one in enumerate(patterns) if isinstance(one, ast.MatchStar)), None)

@@ -227,6 +227,8 @@ class Sequence:
     """The ``maxlen`` of a deque, which may not be known."""
     fields: tuple[str, ...] = ()
     """Names of the items of a named tuple."""
+    cls: Record | Class | None = None
+    """The class of a named tuple, where the program has made it."""
     least: int = 0
     """Least number of items, by the last question about its length: ``if len(window) > 4``."""
     made_of: tuple[int, int] = (0, 0)
@@ -254,6 +256,8 @@ class Mapping:
     kept: tuple[StoreEvent, ...] = ()
     default: Value = None
     """The factory of a ``defaultdict``."""
+    cls: str = ""
+    """The path of its class, where that is certain: ``builtins.dict``, ``collections.OrderedDict``."""
 
 
 @dataclass(eq=False, slots=True)
@@ -471,6 +475,7 @@ class Record:
     """The class that ``namedtuple("Name", fields)`` returns."""
 
     fields: tuple[str, ...]
+    name: Value = None
 
 
 @dataclass(eq=False, slots=True)

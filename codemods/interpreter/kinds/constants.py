@@ -7,10 +7,10 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import gradients, streams
-from autofix.codemods.interpreter.kinds.kind import CONTAINERS, ONLY_TENSORS, PLAIN, Kind, V, is_abstract, kind
+from autofix.codemods.interpreter.kinds.kind import CONTAINERS, ONLY_TENSORS, PLAIN, Kind, V, kind
 from autofix.codemods.interpreter.library.containers import ContainerKind
 from autofix.codemods.interpreter.streams import Stream
-from autofix.codemods.interpreter.values import Class, Name, Value
+from autofix.codemods.interpreter.values import Class, Name, Record, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -27,15 +27,18 @@ class _Constant(Kind[V]):
         return bool(value)
 
     def type_of(self, value: V) -> Value:
+        if value is None:
+            return Name("types.NoneType")
         return Name(f"builtins.{type(value).__name__}") if isinstance(value, (bool, int, float, str)) else None
 
-    def is_instance(self, value: V, cls: Name | Class) -> bool | None:
-        if isinstance(cls, Name) and cls.last in PLAIN:
+    def classes(self, value: V) -> tuple[type, ...]:
+        return (type(value),)
+
+    def is_instance(self, value: V, cls: Name | Class | Record) -> bool | None:
+        if isinstance(cls, Name) and cls.last in PLAIN:  # also `np.int`, of old
             return type(value).__name__ == cls.last or (cls.last == "int" and isinstance(value, bool))
-        if isinstance(cls, Name) and cls.last in CONTAINERS:
-            return False
-        abstract = is_abstract(type(value), cls) if isinstance(cls, Name) else None
-        return super().is_instance(value, cls) if abstract is None else abstract
+        known = super().is_instance(value, cls)
+        return False if known is None and isinstance(cls, Name) and cls.last in CONTAINERS else known
 
     def has(self, interp: Interpreter, value: V, name: str) -> bool | None:
         return hasattr(value, name)

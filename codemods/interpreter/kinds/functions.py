@@ -21,6 +21,7 @@ from autofix.codemods.interpreter.values import (
     Name,
     Partial,
     Symbol,
+    TensorRef,
     TorchModule,
     Value,
 )
@@ -125,6 +126,9 @@ class MethodKind(_WithAttributes[Method]):
         owner = attributes.plain(interp, value)
         known = isinstance(owner, Symbol)
         return interp.item(owner, index, node) if known else super().item(interp, value, index, node)
+
+    def is_callable(self, value: Method) -> bool | None:
+        return True if isinstance(value.receiver, TensorRef) else None
 
     def leaves(self, interp: Interpreter, value: Method, seen: set[int]) -> Iterator[Leaf]:
         if value.name in ("parameters", "named_parameters"):

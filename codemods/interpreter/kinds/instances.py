@@ -21,6 +21,7 @@ from autofix.codemods.interpreter import (
     holding,
     mapping_keys,
     parametrized,
+    python_classes,
     streams,
     unknown_calls,
     unpacking,
@@ -248,13 +249,17 @@ class InstanceKind(Kind[Instance]):
     def type_of(self, value: Instance) -> Value:
         return value.cls
 
-    def is_instance(self, value: Instance, cls: Name | Class) -> bool | None:
+    def is_instance(self, value: Instance, cls: Name | Class | Record) -> bool | None:
         if isinstance(cls, Name):
+            derived = python_classes.is_derived(value.cls, cls.path)
+            if derived is not None:
+                return derived
             is_no_wrapper = cls.last in unknown_calls.PARALLEL and class_lookup.is_module(value)
             return False if is_no_wrapper or cls.last in CONTAINERS else super().is_instance(value, cls)
-        if any(isinstance(base, Name) and base.last == "Protocol" for base in cls.bases):
+        bases = cls.bases if isinstance(cls, Class) else []
+        if isinstance(cls, Class) and any(isinstance(base, Name) and base.last == "Protocol" for base in bases):
             return all(name in value.names or class_lookup.find(value, name) is not None for name in cls.names)
-        return cls in class_lookup.lineage(value.cls)
+        return class_lookup.is_of_class(value.cls, cls)
 
     def has(self, interp: Interpreter, value: Instance, name: str) -> bool | None:
         """Whether the object has it; None where an unknown base may have it."""

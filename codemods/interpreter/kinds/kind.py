@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import collections.abc
-import numbers
-from abc import ABCMeta
 from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from autofix.codemods.autograd.graph import Leaf
-from autofix.codemods.interpreter.values import Binding, Class, Method, Name, Symbol, Value
+from autofix.codemods.interpreter import python_classes
+from autofix.codemods.interpreter.values import Binding, Class, Method, Name, Record, Symbol, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -99,10 +97,18 @@ class Kind(Generic[V]):
         """``type(value)``; None where that is not certain."""
         return None
 
-    def is_instance(self, value: V, cls: Name | Class) -> bool | None:
+    def classes(self, value: V) -> tuple[type, ...]:
+        """The classes of Python's own of which one is that of *value*; none where it has another, or an unknown one."""
+        return ()
+
+    def is_instance(self, value: V, cls: Name | Class | Record) -> bool | None:
         """``isinstance(value, cls)``; None where that is not known."""
-        if isinstance(cls, Class):
+        if not isinstance(cls, Name):
             return False
+        wanted = python_classes.found(cls.path)
+        answers = {issubclass(one, wanted) for one in self.classes(value)} if wanted is not None else set()
+        if len(answers) == 1:
+            return answers.pop()
         return False if cls.last in TENSORS or cls.last in PLAIN else None
 
     def has(self, interp: Interpreter, value: V, name: str) -> bool | None:
@@ -182,19 +188,3 @@ def _inherited(cls: type) -> Kind[Value]:
     found = next((_KINDS[base] for base in cls.__mro__ if base in _KINDS), _UNKNOWN)
     _KINDS[cls] = found
     return found
-
-
-def is_abstract(cls: type, base: Name) -> bool | None:
-    """Whether *cls* is a subclass of *base*, an abstract class of Python's own; None where that is none."""
-    package, _, name = base.path.rpartition(".")
-    abstract = next((getattr(one, name, None) for one in _ABSTRACT.get(package, ())), None)
-    return issubclass(cls, abstract) if isinstance(abstract, ABCMeta) else None
-
-
-_ABSTRACT = {
-    "collections": (collections.abc,),
-    "collections.abc": (collections.abc,),
-    "typing": (collections.abc,),
-    "numbers": (numbers,),
-}
-"""Modules that define what a package's names of abstract classes stand for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,8 +18,9 @@ from autofix.codemods.interpreter import (
     module_tree,
     numbered,
     overridden,
+    python_classes,
 )
-from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, is_abstract, kind
+from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, kind
 from autofix.codemods.interpreter.library.containers import ContainerKind
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import (
@@ -26,6 +28,7 @@ from autofix.codemods.interpreter.values import (
     Class,
     Mapping,
     Name,
+    Record,
     Sequence,
     Symbol,
     TensorRef,
@@ -48,6 +51,8 @@ class MappingKind(ContainerKind[Mapping]):
     def attribute(self, interp: Interpreter, value: Mapping, name: str, node: ast.expr) -> Value:
         if name in value.items and name not in _OF_DICTIONARIES:
             return interp.read(value.items[name], value)
+        if name == "__class__":
+            return interp.call(Name("builtins.type"), [value], {}, node)
         return super().attribute(interp, value, name, node)
 
     def set_attribute(self, interp: Interpreter, value: Mapping, name: str, slot: Binding, by: Assignment) -> None:
@@ -120,11 +125,20 @@ class MappingKind(ContainerKind[Mapping]):
         count, limit = None if value.more else len(keys), len(keys) or None
         return Stream(count, lambda at, exact: keys[at] if at < len(keys) else interp.fresh_symbol("key"), limit=limit)
 
-    def is_instance(self, value: Mapping, cls: Name | Class) -> bool | None:
-        if isinstance(cls, Class):
-            return False
-        abstract = is_abstract(dict, cls)
-        return cls.last in ("dict", "OrderedDict") if abstract is None else abstract
+    def type_of(self, value: Mapping) -> Value:
+        return Name(value.cls) if value.cls else None
+
+    def classes(self, value: Mapping) -> tuple[type, ...]:
+        if value.cls:
+            return tuple(one for one in (python_classes.found(value.cls),) if one is not None)
+        return (defaultdict,) if value.default is not None else (dict, OrderedDict)
+
+    def is_instance(self, value: Mapping, cls: Name | Class | Record) -> bool | None:
+        known = super().is_instance(value, cls)
+        return False if known is None and value.cls else known
+
+    def is_callable(self, value: Mapping) -> bool:
+        return False
 
     def truth(self, interp: Interpreter, value: Mapping, *, likely: bool, optional: bool) -> bool:
         return bool(value.items) or (value.more and interp.policy.decide(("any", interp.identity(value)), likely))

@@ -17,6 +17,7 @@ from autofix.codemods.interpreter.values import (
     Instance,
     Method,
     Name,
+    Record,
     TensorImpl,
     TensorRef,
     TorchModule,
@@ -146,7 +147,7 @@ class ModuleKind(Kind[TorchModule]):
     def type_of(self, value: TorchModule) -> Value:
         return value.cls
 
-    def is_instance(self, value: TorchModule, cls: Name | Class) -> bool | None:
+    def is_instance(self, value: TorchModule, cls: Name | Class | Record) -> bool | None:
         if isinstance(cls, Name) and cls.path.startswith("torch.nn.") and cls.last not in TENSORS:
             return None if cls.last.startswith("_") else cls.last in (value.kind, "Module")
         return super().is_instance(value, cls)

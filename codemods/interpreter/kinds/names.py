@@ -144,7 +144,7 @@ class RecordKind(MethodsKind[Record]):
             known = name in keywords
             given = keywords[name] if known else interp.fresh_symbol(name)
             slots.append(interp.slot(given, "", written.keyword(node, name) if known else None))
-        return Sequence("tuple", slots, fields=value.fields)
+        return Sequence("tuple", slots, fields=value.fields, cls=value)
 
     def call_method(
         self,
@@ -162,6 +162,8 @@ class RecordKind(MethodsKind[Record]):
     def attribute(self, interp: Interpreter, value: Record, name: str, node: ast.expr) -> Value:
         if name == "_fields":
             return Sequence("tuple", [Binding(field) for field in value.fields])
+        if name in ("__name__", "__qualname__") and value.name is not None:
+            return value.name
         return super().attribute(interp, value, name, node)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,15 +10,17 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd.graph import Leaf
 from autofix.codemods.interpreter import (
     attributes,
+    class_lookup,
     comparisons,
     distributions,
     elements,
     errors,
     holding,
     numbered,
+    python_classes,
     streams,
 )
-from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, is_abstract, kind
+from autofix.codemods.interpreter.kinds.kind import Assignment, Copied, kind
 from autofix.codemods.interpreter.library.containers import ContainerKind
 from autofix.codemods.interpreter.streams import Stream
 from autofix.codemods.interpreter.values import (
@@ -30,6 +31,7 @@ from autofix.codemods.interpreter.values import (
     Instance,
     Mapping,
     Name,
+    Record,
     Sequence,
     Symbol,
     TensorImpl,
@@ -50,6 +52,8 @@ class SequenceKind(ContainerKind[Sequence]):
     def attribute(self, interp: Interpreter, value: Sequence, name: str, node: ast.expr) -> Value:
         if name in value.fields:
             return interp.item(value, value.fields.index(name), node)
+        if name == "__class__":
+            return interp.call(Name("builtins.type"), [value], {}, node)
         if name == "_fields" and value.fields:
             return Sequence("tuple", [Binding(field) for field in value.fields])
         if value.kind == "deque" and name == "maxlen":
@@ -162,9 +166,11 @@ class SequenceKind(ContainerKind[Sequence]):
             return True
         if is_constant(item) and not value.more and all(map(is_constant, items)):
             return False
-        if isinstance(item, Name) and not value.more:
+        if isinstance(item, comparisons.CLASSES) and not value.more:
             answers = [
-                comparisons.same_class(interp, item, one, comparisons.NOWHERE) if isinstance(one, Name) else None
+                comparisons.same_class(interp, item, one, comparisons.NOWHERE)
+                if isinstance(one, comparisons.CLASSES)
+                else None
                 for one in items
             ]
             if True in answers or None not in answers:
@@ -172,16 +178,25 @@ class SequenceKind(ContainerKind[Sequence]):
         return super().contains(interp, value, item)
 
     def type_of(self, value: Sequence) -> Value:
-        return Name(f"builtins.{value.kind}") if value.kind in ("list", "tuple", "set") else None
+        if value.fields:
+            return value.cls
+        package = "collections" if value.kind == "deque" else "builtins"
+        return Name(f"{package}.{value.kind}") if value.kind in python_classes.CONTAINERS else None
 
-    def is_instance(self, value: Sequence, cls: Name | Class) -> bool | None:
-        if isinstance(cls, Class):
-            return False
-        abstract = is_abstract(_BUILT_IN[value.kind], cls) if value.kind in _BUILT_IN else None
-        return value.kind == cls.last if abstract is None else abstract
+    def classes(self, value: Sequence) -> tuple[type, ...]:
+        return (python_classes.CONTAINERS[value.kind],) if value.kind in python_classes.CONTAINERS else ()
+
+    def is_instance(self, value: Sequence, cls: Name | Class | Record) -> bool | None:
+        if not isinstance(cls, Name):
+            return class_lookup.is_of_class(value.cls, cls) if value.cls is not None or not value.fields else None
+        known = super().is_instance(value, cls)
+        return value.kind == cls.last if known is None and not value.fields else known
+
+    def is_callable(self, value: Sequence) -> bool:
+        return False
 
     def has(self, interp: Interpreter, value: Sequence, name: str) -> bool | None:
-        built_in = _BUILT_IN.get(value.kind) if not value.fields else None
+        built_in = python_classes.CONTAINERS.get(value.kind) if not value.fields else None
         return hasattr(built_in, name) if built_in is not None else None
 
     def is_part(self, value: Sequence) -> bool:
@@ -193,9 +208,6 @@ class SequenceKind(ContainerKind[Sequence]):
         return replace(value, items=value.items.copy())
 
 
-_BUILT_IN = {cls.__name__: cls for cls in (list, tuple, set, frozenset, deque)}
-
-
 @kind(Distribution)
 class DistributionKind(SequenceKind):
     """A distribution of ``torch.distributions``."""
@@ -204,7 +216,7 @@ class DistributionKind(SequenceKind):
         assert isinstance(value, Distribution)
         return Name(f"torch.distributions.{value.name}")
 
-    def is_instance(self, value: Sequence, cls: Name | Class) -> bool | None:
+    def is_instance(self, value: Sequence, cls: Name | Class | Record) -> bool | None:
         assert isinstance(value, Distribution)
         return True if isinstance(cls, Name) and cls.last == value.name else None
 

@@ -19,6 +19,7 @@ from autofix.codemods.interpreter.values import (
     Mapping,
     Method,
     Name,
+    Record,
     Symbol,
     Value,
 )
@@ -131,7 +132,7 @@ class SymbolKind(Kind[Symbol]):
             value.short = symbols.shortened(value.key)
         return value.short
 
-    def is_instance(self, value: Symbol, cls: Name | Class) -> bool | None:
+    def is_instance(self, value: Symbol, cls: Name | Class | Record) -> bool | None:
         is_tensor = isinstance(cls, Name) and cls.last in TENSORS
         return False if is_tensor and attributes.is_number(value.key) else None
 

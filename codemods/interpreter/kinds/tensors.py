@@ -21,6 +21,7 @@ from autofix.codemods.interpreter import (
     opaque_results,
     overwriting,
     parts,
+    python_classes,
     reshaped,
     streams,
     tensor_calls,
@@ -33,7 +34,6 @@ from autofix.codemods.interpreter.kinds.kind import (
     Assignment,
     Copied,
     Kind,
-    is_abstract,
     kind,
 )
 from autofix.codemods.interpreter.streams import Stream
@@ -43,6 +43,7 @@ from autofix.codemods.interpreter.values import (
     Class,
     Method,
     Name,
+    Record,
     Sequence,
     Symbol,
     TensorImpl,
@@ -62,13 +63,9 @@ _NOT_TENSORS = frozenset(
 _OF_ARRAYS = frozenset("nonzero squeeze unsqueeze flatten view reshape long argsort argmax argmin sort topk".split())
 _OF_TENSORS = frozenset("item tolist numpy cpu cuda to detach grad grad_fn requires_grad shape device dtype".split())
 """Attributes by which a program tells a tensor from other objects."""
+_PROTOCOLS = frozenset("Iterable Sized Container Collection Reversible Hashable object".split())
+"""Classes of Python's of which a tensor is an object."""
 _MANY = 99
-
-
-class _Protocol:
-    """The protocols of Python that a tensor has, for its abstract classes."""
-
-    __iter__ = __len__ = __contains__ = __reversed__ = list[object].__len__
 
 
 @kind(TensorRef)
@@ -228,13 +225,16 @@ class TensorKind(Kind[TensorRef]):
             return None
         return Name("torch.Tensor" if value.cell.leaf is None else comparisons.TENSOR_OR_PARAMETER)
 
-    def is_instance(self, value: TensorRef, cls: Name | Class) -> bool | None:
-        if isinstance(cls, Class) or cls.last in CONTAINERS:
+    def is_instance(self, value: TensorRef, cls: Name | Class | Record) -> bool | None:
+        if not isinstance(cls, Name) or cls.last in CONTAINERS:
             return False
         if cls.last in TENSORS:
             return cls.last != "Parameter" or value.cell.leaf is not None
-        abstract = None if value.guessed else is_abstract(_Protocol, cls)
-        return super().is_instance(value, cls) if abstract is None else abstract
+        wanted = python_classes.found(cls.path) if not value.guessed else None
+        return wanted.__name__ in _PROTOCOLS if wanted is not None else super().is_instance(value, cls)
+
+    def is_callable(self, value: TensorRef) -> bool | None:
+        return None if value.guessed else False
 
     def has(self, interp: Interpreter, value: TensorRef, name: str) -> bool | None:
         opaque = value.guessed or (value.cell.node is not None and value.cell.node.opaque)

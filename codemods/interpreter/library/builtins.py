@@ -71,6 +71,7 @@ def dictionary(interp: Interpreter, call: Call, *args: Value, **keywords: Value)
                     key = mapping_keys.mapping_key(interp, interp.read(pair.items[0], pair))
                     mapping.items[key] = Binding(interp.read(pair.items[1], pair))
     mapping.more = mapping.more or node in interp.spread
+    mapping.cls = call.name if call.name in ("builtins.dict", "collections.OrderedDict") else ""
     return mapping
 
 

@@ -54,7 +54,7 @@ def _chain_map(interp: Interpreter, call: Call, *maps: Value) -> Value:
 def _namedtuple(
     interp: Interpreter, call: Call, typename: Value, field_names: Value, *, defaults: Value = None, **_: Value
 ) -> Value:
-    return DECLINED if defaults else Record(_field_names(field_names))
+    return DECLINED if defaults else Record(_field_names(field_names), typename)
 
 
 def _field_names(value: Value) -> tuple[str, ...]:

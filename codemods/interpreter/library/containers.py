@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.interpreter import attributes, constants, elements, holding, mapping_keys, overridden, written
-from autofix.codemods.interpreter.kinds.kind import MethodsKind, V
+from autofix.codemods.interpreter.kinds.kind import MethodsKind, V, kind_of
 from autofix.codemods.interpreter.library.builtins import dictionary
 from autofix.codemods.interpreter.library.iterators import in_order
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, Models
@@ -191,10 +191,17 @@ def _rotate(interp: Interpreter, call: Call, receiver: Sequence, n: Value = 1, /
         items[:] = items[-n:] + items[:-n]
 
 
+@of_sequence("_make")
+def _make(interp: Interpreter, call: Call, receiver: Sequence, items: Value, /) -> Value:
+    """A named tuple of the receiver's class."""
+    made = receiver.cls
+    return DECLINED if made is None else kind_of(made).call_method(interp, made, "_make", [items], {}, call.node)
+
+
 @of_sequence("_replace")
 def _replace(interp: Interpreter, call: Call, receiver: Sequence, /, **changes: Value) -> Value:
     """A named tuple with some of its items replaced."""
-    changed = Sequence(receiver.kind, list(receiver.items), fields=receiver.fields)
+    changed = Sequence(receiver.kind, list(receiver.items), fields=receiver.fields, cls=receiver.cls)
     for name, value in changes.items():
         if name in receiver.fields[: len(changed.items)]:
             slot = interp.slot(value, name, written.keyword(call.node, name))
@@ -297,7 +304,7 @@ def _items(interp: Interpreter, call: Call, receiver: Mapping, /) -> Value:
 
 @of_mapping("copy")
 def _copied(interp: Interpreter, call: Call, receiver: Mapping, /) -> Value:
-    return Mapping(dict(receiver.items), receiver.more, receiver.kept, receiver.default)
+    return Mapping(dict(receiver.items), receiver.more, receiver.kept, receiver.default, receiver.cls)
 
 
 @of_mapping("popitem")

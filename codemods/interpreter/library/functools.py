@@ -90,8 +90,8 @@ def _copied(interp: Interpreter, change: Callable[[Value], Value], tree: Value) 
     match tree:
         case Sequence():
             slots = [Binding(_copied(interp, change, interp.read(slot, tree))) for slot in tree.items]
-            return Sequence(tree.kind, slots, tree.more, limit=tree.limit, fields=tree.fields)
+            return Sequence(tree.kind, slots, tree.more, limit=tree.limit, fields=tree.fields, cls=tree.cls)
         case Mapping():
             items = {key: Binding(_copied(interp, change, interp.read(slot, tree))) for key, slot in tree.items.items()}
-            return Mapping(items, tree.more, default=tree.default)
+            return Mapping(items, tree.more, default=tree.default, cls=tree.cls)
     return change(tree)

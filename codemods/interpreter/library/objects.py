@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import attributes, class_lookup, overridden
+from autofix.codemods.interpreter import attributes, class_lookup, overridden, python_classes
 from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
@@ -17,6 +17,7 @@ from autofix.codemods.interpreter.values import (
     Instance,
     Module,
     Name,
+    Record,
     Sequence,
     Super,
     Symbol,
@@ -44,16 +45,16 @@ def _isinstance(interp: Interpreter, call: Call, value: Value, wanted: Value, /)
 def is_instance(interp: Interpreter, value: Value, wanted: Value) -> Value:
     """``isinstance(value, wanted)``: an unknown value where that is not certain."""
     options = [slot.value for slot in wanted.items] if isinstance(wanted, Sequence) else [wanted]
-    of = kind_of(value)
-    answers = [
-        _is_parallel(interp, value, cls) or of.is_instance(value, cls) if isinstance(cls, (Name, Class)) else None
-        for cls in options
-    ]
+    answers = [_is_of(interp, value, cls) if isinstance(cls, (Name, Class, Record)) else None for cls in options]
     if True in answers:
         return True
     if None in answers:
         return interp.symbol(("isinstance", interp.key(value), interp.key(wanted)))
     return False
+
+
+def _is_of(interp: Interpreter, value: Value, cls: Name | Class | Record) -> bool | None:
+    return _is_parallel(interp, value, cls) or kind_of(value).is_instance(value, cls)
 
 
 def _is_parallel(interp: Interpreter, value: Value, option: Value) -> bool:
@@ -67,15 +68,29 @@ def _is_wrapped(interp: Interpreter, value: Value) -> bool:
 
 @model("builtins.issubclass")
 def _issubclass(interp: Interpreter, call: Call, cls: Value, wanted: Value, /) -> Value:
-    if isinstance(cls, Class) and isinstance(wanted, Class):
-        return wanted in class_lookup.lineage(cls)
-    return interp.fresh_symbol("issubclass")
+    options = [slot.value for slot in wanted.items] if isinstance(wanted, Sequence) else [wanted]
+    answers = [_is_subclass(cls, option) for option in options]
+    if True in answers:
+        return True
+    return interp.symbol(("issubclass", interp.site(call.node))) if None in answers else False
+
+
+def _is_subclass(cls: Value, wanted: Value) -> bool | None:
+    if isinstance(cls, (Class, Record)) and isinstance(wanted, (Class, Record)):
+        return class_lookup.is_of_class(cls, wanted)
+    if not isinstance(wanted, Name):
+        return None
+    if isinstance(cls, Class):
+        return python_classes.is_derived(cls, wanted.path) or None
+    path = "builtins.tuple" if isinstance(cls, Record) else cls.path if isinstance(cls, Name) else ""
+    return python_classes.is_subclass(path, wanted.path)
 
 
 @model("builtins.callable")
 def _callable(interp: Interpreter, call: Call, value: Value, /) -> Value:
     known = kind_of(value).is_callable(value)
-    return interp.fresh_symbol("callable") if known is None else known
+    # Whatever it is, it is so in each iteration.
+    return interp.symbol(("callable", interp.site(call.node))) if known is None else known
 
 
 @model("builtins.id")
