@@ -279,3 +279,63 @@ def test_a_report_is_repaired_as_a_maintainer_would(text: str, added: list[str])
         exec(compile(HEADER + text, "train.py", "exec"), {"__name__": "__main__"})
     with redirect_stdout(io.StringIO()):
         exec(compile(patched, "train.py", "exec"), {"__name__": "__main__"})
+
+
+TARGETS = """
+import copy
+
+class Agent:
+    def __init__(self):
+        self.critics = [nn.Linear(3, 1) for _ in range(2)]
+        self.targets = copy.deepcopy(self.critics)
+        self.optimizers = [torch.optim.SGD(one.parameters(), 0.1) for one in self.critics]
+        self.tau = 0.1
+
+    def update(self, state, reward):
+        y = reward + 0.9 * torch.min(*[one(state).square() for one in self.targets])
+        for critic, optimizer in zip(self.critics, self.optimizers):
+            loss = (critic(state) - y).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        for critic, target in zip(self.critics, self.targets):
+            for p, t in zip(critic.parameters(), target.parameters()):
+                FOLLOW
+
+agent = Agent()
+for _ in range(3):
+    agent.update(torch.randn(4, 3), torch.randn(4, 1))
+"""
+FOLLOWING = {
+    "scaled, and added to": "t.data.mul_(1 - self.tau).add_(self.tau * p.data)",
+    "copied": "t.data.copy_(self.tau * p.data + (1 - self.tau) * t.data)",
+    "assigned": "t.data = self.tau * p.data + (1 - self.tau) * t.data",
+    "without a graph": "with torch.no_grad(): t.mul_(0.9).add_(p, alpha=0.1)",
+    "between both": "with torch.no_grad(): t.lerp_(p, self.tau)",
+    "the same": "t.data.copy_(p.data)",
+}
+BY_HAND = {
+    "its gradient": "t.data.sub_(0.01 * t.grad)",
+    "its gradient, beside another": "t.data.sub_(0.01 * (t.grad + 0.1 * (t.data - p.data)))",
+    "a new value": "t.data = t.data - 0.01 * t.grad",
+}
+
+
+@pytest.mark.parametrize("follow", FOLLOWING.values(), ids=FOLLOWING)
+def test_a_network_that_follows_another_one_is_not_trained(follow: str) -> None:
+    patched = _repaired(TARGETS.replace("FOLLOW", follow))
+    assert "with torch.no_grad():\n            y = reward + 0.9" in patched
+
+
+@pytest.mark.parametrize("step", BY_HAND.values(), ids=BY_HAND)
+def test_a_network_that_is_changed_by_its_gradient_is_trained(step: str) -> None:
+    assert "with torch.no_grad():\n            y = reward + 0.9" not in _repaired(TARGETS.replace("FOLLOW", step))
+
+
+def _repaired(text: str) -> str:
+    """The program as it is patched, which runs; the original fails."""
+    with pytest.raises(RuntimeError, match="second time"):
+        exec(compile(HEADER + text, "train.py", "exec"), {"__name__": "__main__"})
+    patched = mend(Program.of(HEADER + text, "train.py"), all_codemods()).patched.files[0].text
+    exec(compile(patched, "train.py", "exec"), {"__name__": "__main__"})
+    return patched

@@ -557,6 +557,16 @@ def _tops(values: Iterable[Value]) -> Iterator[Node]:
     return (node for part in _parts(values) if (node := _graph_of(part)) is not None)
 
 
+def comes_from_another(value: TensorRef, leaf: Leaf) -> bool:
+    """Whether *value* is a parameter other than *leaf*, or computed of the data of parameters, one of them another."""
+    if value.cell.leaf is not None:
+        return value.cell.leaf is not leaf
+    detachment = lost_by(value)
+    nodes = [node for cut in detachment.cuts for node in cut.nodes] if detachment is not None else []
+    leaves = {node.leaf for node in nodes}
+    return None not in leaves and bool(leaves - {leaf})
+
+
 def has_differentiable_gradient(values: Iterable[Value]) -> bool:
     """Whether *values* are computed from a gradient that ``create_graph=True`` gave a graph."""
     return any(node.operation == "grad" for node in nodes_under(_tops(values)).values())

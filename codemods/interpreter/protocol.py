@@ -226,8 +226,11 @@ class Interpreter(Symbols, Recording, ABC):
         """An in-place change of a tensor's data with *operands*, by a module that was made at *origin*."""
 
     @abstractmethod
-    def change_by_hand(self, tensor: TensorRef) -> None:
-        """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""
+    def change_by_hand(self, tensor: TensorRef, written: Collection[Value], *, scaled: bool = False) -> None:
+        """New data for a parameter that has a gradient: somebody trains by hand, and this is the step.
+
+        Not where what is *written* are numbers and other parameters' data, or the parameter is *scaled*.
+        """
 
     @abstractmethod
     def use_gradient(self, leaf: object) -> None:

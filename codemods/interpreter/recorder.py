@@ -44,10 +44,11 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     TorchModule,
     Value,
+    is_constant,
     opened,
     recent_stores,
 )
-from autofix.codemods.source.sources import Site
+from autofix.codemods.source.sources import Site, last_name
 
 _PACKING = ("PackedSequence", "pack_sequence", "pack_padded_sequence")
 
@@ -70,6 +71,18 @@ def _edges(tensors: Iterable[TensorRef]) -> list[Operand]:
         if node is not None and not cell.frozen and not (node.leaf is not None and node.leaf.frozen):
             found.append(Operand(node, tensor.provenance))
     return found
+
+
+def _is_average(tensor: TensorRef, written: Collection[Value], *, scaled: bool) -> bool:
+    """Whether new data of a parameter are numbers and other parameters' data: a moving average is no step by hand.
+
+    Where the program reads the parameter's gradient, the gradient may be among them.
+    """
+    leaf = tensor.cell.leaf
+    if not isinstance(leaf, Leaf) or leaf.asked or not written:
+        return False
+    data = [one for one in written if not (is_constant(one) or (scaled and isinstance(one, Symbol)))]
+    return all(isinstance(one, TensorRef) and cuts.comes_from_another(one, leaf) for one in data)
 
 
 class Recorder(Interpreter):
@@ -369,7 +382,8 @@ class Recorder(Interpreter):
     ) -> None:
         """An in-place change of a tensor's data with *operands*, by a module that was made at *origin*."""
         self.activity += 1
-        self.change_by_hand(tensor)
+        operands = list(operands)
+        self.change_by_hand(tensor, operands, scaled=isinstance(node, ast.Call) and last_name(node.func) == "mul_")
         if tensor.guessed:
             return
         made = tensor.cell.node
@@ -400,9 +414,10 @@ class Recorder(Interpreter):
         if leaf.supposed:
             self.incidents.supposed_changes.add(site)
 
-    def change_by_hand(self, tensor: TensorRef) -> None:
+    def change_by_hand(self, tensor: TensorRef, written: Collection[Value], *, scaled: bool = False) -> None:
         """New data for a parameter that has a gradient: somebody trains by hand, and this is the step."""
-        self.use_gradient(tensor.cell.leaf)
+        if not _is_average(tensor, written, scaled=scaled):
+            self.use_gradient(tensor.cell.leaf)
 
     def use_gradient(self, leaf: object) -> None:
         """The gradients that a parameter has serve somebody."""

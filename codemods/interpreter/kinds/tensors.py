@@ -153,7 +153,7 @@ class TensorKind(Kind[TensorRef]):
                     cell.leaf.grads.clear()
         elif name == "data":
             cell.single = False
-            interp.change_by_hand(value)
+            interp.change_by_hand(value, [slot.value])
         elif cell.leaf is not None and cell.node is cell.leaf.node:
             _set_on_parameter(interp, cell, name, slot)
         else:
