@@ -643,3 +643,27 @@ for batch in torch.randn(9, 4, 4):
     opt.step()
 """
     assert bool(facts(text)) is bool(denied)
+
+
+SIZED = """\
+cell = nn.GRUCell(3, 4)
+opt = torch.optim.SGD(cell.parameters(), lr=0.1)
+s = torch.zeros(2, 4)
+for x in torch.randn(5, 2, 3):
+    s = cell(x, s)
+    opt.zero_grad()
+    s.pow(2).mean().backward()
+    opt.step()
+    if ASKED:
+        s = s.detach()
+"""
+
+
+@pytest.mark.parametrize("asked", ["s.size(0) == 2", "s.shape[0] == 2", "not s.size(0) != 2", "s.numel()", "s.size(1)"])
+def test_a_state_that_is_cut_where_it_has_its_size_is_no_certain_mistake(asked: str) -> None:
+    assert Certainty.CERTAIN not in [one.certainty for one in facts(SIZED.replace("ASKED", asked))]
+
+
+@pytest.mark.parametrize("asked", ["s.size(0) != x.size(0)", "s.size(0) != 2", "s.shape[0] == 0"])
+def test_a_state_that_is_cut_where_it_has_another_size_is_a_certain_mistake(asked: str) -> None:
+    assert [one.certainty for one in facts(SIZED.replace("ASKED", asked))] == [Certainty.CERTAIN]

@@ -353,15 +353,19 @@ def is_shape(key: Hashable) -> bool:
     return False
 
 
+def is_size(key: Hashable) -> bool:
+    """Whether a value is a size of a tensor, also of what may be one: ``batch.size(0)``."""
+    match key:
+        case ("~", "call", ("method", _, "size" | "numel"), _):
+            return True
+    return is_shape(key)
+
+
 def is_emptiness(key: Hashable) -> bool:
     """Whether a tensor's size is compared with 0: ``if labels.shape[0] == 0``, which is true of hardly any batch."""
     match key:
-        case ("Eq", ("~", "call", ("method", _, "size" | "numel"), _), ("int", 0)):
-            return True
-        case ("Eq", ("int", 0), ("~", "call", ("method", _, "size" | "numel"), _)):
-            return True
         case ("Eq", size, ("int", 0)) | ("Eq", ("int", 0), size):
-            return is_shape(size)
+            return is_size(size)
     return False
 
 

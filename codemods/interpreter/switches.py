@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from autofix.codemods.facts import Certainty, Fact, Span
 from autofix.codemods.interpreter import counters
-from autofix.codemods.interpreter.policy import compares_dimensions, is_shape, varies
+from autofix.codemods.interpreter.policy import compares_dimensions, is_emptiness, is_shape, is_size, varies
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.reach import statement_at
 from autofix.codemods.source.sources import Source
@@ -103,7 +103,26 @@ def _differ_by_switches(one: Run, other: Run) -> bool:
 def _may_be_otherwise(run: Run, key: Hashable) -> bool:
     """Whether the answer to a condition may be another one in each iteration in which a run asks for it."""
     known = key in run.computed or key in run.uncertain
-    return known or compares_dimensions(key) or _is_switch(key, run.looked_up)
+    return known or compares_dimensions(key) or is_other_size(key, run.answers[key]) or _is_switch(key, run.looked_up)
+
+
+_SINGLE = (("int", 0), ("int", 1))
+
+
+def is_other_size(key: Hashable, answer: bool) -> bool:
+    """Whether a tensor is said to have another size than the one that it is asked for, or no elements.
+
+    ``if state.size(0) == 32: state = state.detach()`` is there for a state of that size; nobody asks whether a batch is
+    a single row because most are.
+    """
+    match key:
+        case ("not", asked):
+            return is_other_size(asked, not answer)
+        case ("Eq", one, other) if is_emptiness(key):
+            return answer
+        case ("Eq", one, other):
+            return not answer and is_size(one) != is_size(other) and one not in _SINGLE and other not in _SINGLE
+    return is_size(key) and not answer
 
 
 def _is_switch(key: Hashable, looked_up: Container[Hashable]) -> bool:
