@@ -21,7 +21,8 @@ from autofix.codemods.source.program import Program, split
 
 _DEVICES = ("set_default_device", "set_default_tensor_type", "with torch.device", "with device")
 _PRECISIONS = ("set_default_dtype", "set_default_tensor_type")
-_MIXED = ("autocast", "bfloat16", ".half()", "float16", "complex", "torch.fft")
+_COMPLEX = ("torch.complex", "as_complex", "complex64", "complex128", "cfloat", "cdouble", "polar(", "fft", "1j")
+_MIXED = ("autocast", "bfloat16", ".half()", "float16", *_COMPLEX)
 
 N = TypeVar("N", bound=ast.AST)
 T = TypeVar("T")
