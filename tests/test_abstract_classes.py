@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
+import collections.abc
+import numbers
+import typing
 from collections import deque
 from typing import Any
 
@@ -9,7 +13,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from autofix.codemods.checks import checks, known  # noqa: E402
+from autofix.codemods.checks.checks import Checks  # noqa: E402
+from autofix.codemods.checks.known import Known  # noqa: E402
 from autofix.codemods.interpreter import analysis  # noqa: E402
 from autofix.codemods.interpreter.policy import BranchPolicy, Path  # noqa: E402
 from autofix.codemods.source.program import Program  # noqa: E402
@@ -52,9 +57,9 @@ HEAD = "import collections.abc\nimport numbers\nimport typing\nfrom collections 
 @pytest.mark.parametrize("value", VALUES)
 def test_isinstance_is_answered_as_python_does(value: str, cls: str) -> None:
     sources = Sources(Program.of(f"{HEAD}answer = isinstance({value}, {cls})\nloss = 0\nloss.backward()\n", "t.py"))
-    observed = checks.Checks(known.Known(sources=sources.all))
+    observed = Checks(Known(sources=sources.all))
     interp, _ = analysis._follow(sources, BranchPolicy(Path()), observed)
     answer = interp.globals.names["answer"].value
-    names = {**vars(__import__("builtins")), "typing": __import__("typing"), "numbers": __import__("numbers")}
-    told = eval(cls, {**names, "collections": __import__("collections.abc"), "torch": torch})
+    known = {"collections": collections, "typing": typing, "numbers": numbers, "torch": torch}
+    told = eval(cls, {**vars(builtins), **known})
     assert answer is isinstance(VALUES[value], told)
