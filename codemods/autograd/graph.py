@@ -37,11 +37,7 @@ def crossing(earlier: Loops, later: Loops) -> LoopPoint | None:
 
 def _is_within(loops: Loops, iteration: Loops) -> bool:
     """Whether a moment with these *loops* around it lies in one *iteration* of loops."""
-    moved_on = any(
-        before.instance != after.instance or before.iteration != after.iteration
-        for before, after in zip(iteration, loops, strict=False)
-    )
-    return bool(iteration) and len(loops) >= len(iteration) and not moved_on
+    return bool(iteration) and loops[: len(iteration)] == iteration
 
 
 def distance(made: Loops, seen: Loops) -> tuple[int, ...]:

@@ -101,7 +101,7 @@ class Checks:
         """Facts once each: one gives way to its fuller version from another path."""
         facts = self.known.facts
         for fact in facts:
-            certain = replace(fact, certainty=Certainty.CERTAIN)
-            if certain == fact or certain not in facts:
-                if not any(one in facts for one in self.of(fact).fuller(fact)):
-                    yield fact
+            is_certain = fact.certainty is Certainty.CERTAIN
+            certain = [] if is_certain else [replace(fact, certainty=Certainty.CERTAIN)]
+            if not any(one in facts for one in (*certain, *self.of(fact).fuller(fact))):
+                yield fact

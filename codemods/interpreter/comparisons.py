@@ -220,7 +220,7 @@ def same_class(
     """Whether two classes are one.  ``Variable``, which no tensor's class is any more, counts as that of tensors."""
     named = [one.path for one in (left, right) if isinstance(one, Name)]
     if len(named) < 2:  # a class of the program has no name in Python's library, or torch's
-        return left is right if not any(path.partition(".")[0] not in _LIBRARIES for path in named) else None
+        return left is right if all(path.partition(".")[0] in _LIBRARIES for path in named) else None
     names = set(named)
     if names & _VARIABLES and "torch.Tensor" in names:
         if node is not NOWHERE:

@@ -92,6 +92,15 @@ def may_cache(decorator: ast.expr) -> bool:
     return _CACHING.search(last_name(getattr(decorator, "func", decorator))) is not None
 
 
+def unread(interp: Interpreter, value: Value, decorator: ast.expr) -> Value:
+    """What a decorator that was not read makes of a function or a class: it gives it back, unless it may cache."""
+    if may_cache(decorator):
+        return interp.fresh_symbol("decorated")
+    if isinstance(value, Function):
+        interp.log.unresolved.add(value.name)
+    return value
+
+
 def applied(interp: Interpreter, decorator: Value, value: Value, node: ast.expr) -> Value:
     """What a function, a class or an object of the program makes of what it decorates."""
     if isinstance(value, (Function, Class)) and registration.is_entered_again(interp, decorator):

@@ -103,13 +103,13 @@ def _differ_by_switches(one: Run, other: Run) -> bool:
 def _may_be_otherwise(run: Run, key: Hashable) -> bool:
     """Whether the answer to a condition may be another one in each iteration in which a run asks for it."""
     known = key in run.computed or key in run.uncertain
-    return known or compares_dimensions(key) or is_other_size(key, run.answers[key]) or _is_switch(key, run.looked_up)
+    return known or compares_dimensions(key) or _is_other_size(key, run.answers[key]) or _is_switch(key, run.looked_up)
 
 
 _SINGLE = (("int", 0), ("int", 1))
 
 
-def is_other_size(key: Hashable, answer: bool) -> bool:
+def _is_other_size(key: Hashable, answer: bool) -> bool:
     """Whether a tensor is said to have another size than the one that it is asked for, or no elements.
 
     ``if state.size(0) == 32: state = state.detach()`` is there for a state of that size; nobody asks whether a batch is
@@ -117,8 +117,8 @@ def is_other_size(key: Hashable, answer: bool) -> bool:
     """
     match key:
         case ("not", asked):
-            return is_other_size(asked, not answer)
-        case ("Eq", one, other) if is_emptiness(key):
+            return _is_other_size(asked, not answer)
+        case ("Eq", *_) if is_emptiness(key):
             return answer
         case ("Eq", one, other):
             return not answer and is_size(one) != is_size(other) and one not in _SINGLE and other not in _SINGLE

@@ -33,12 +33,7 @@ def _has_ratio_of_its_own(loop: Statement, tree: Tree) -> bool:
         value = part.value if isinstance(part, cst.Assign) else None
         own |= dict.fromkeys(targets_of(statement, tree), value)
     for call in calls_in(loop):
-        func, arguments = call.func, call.args
-        if not isinstance(func, (cst.Attribute, cst.Name)) or tree.code(func).rpartition(".")[2] != "exp":
-            continue
-        power: cst.BaseExpression | None = (
-            arguments[0].value if arguments else func.value if isinstance(func, cst.Attribute) else None
-        )
+        power = _exponent(call, tree)
         if isinstance(power, cst.Name):
             power = own.get(power.value)
         if isinstance(power, cst.BinaryOperation) and isinstance(power.operator, cst.Subtract):

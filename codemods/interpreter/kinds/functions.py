@@ -113,11 +113,7 @@ class MethodKind(_WithAttributes[Method]):
         return kind_of(value.receiver).call_method(interp, value.receiver, value.name, args, keywords, node)
 
     def decorate(self, interp: Interpreter, decorator: Method, value: Value, node: ast.expr) -> Value:
-        if definitions.may_cache(node):
-            return interp.fresh_symbol("decorated")
-        if isinstance(value, Function):
-            interp.log.unresolved.add(value.name)
-        return value
+        return definitions.unread(interp, value, node)
 
     def set_attribute(self, interp: Interpreter, value: Method, name: str, slot: Binding, by: Assignment) -> None:
         """Set on none: what it is an attribute of is not known, or has no such attributes."""

@@ -256,8 +256,7 @@ class InstanceKind(Kind[Instance]):
                 return derived
             is_no_wrapper = cls.last in unknown_calls.PARALLEL and class_lookup.is_module(value)
             return False if is_no_wrapper or cls.last in CONTAINERS else super().is_instance(value, cls)
-        bases = cls.bases if isinstance(cls, Class) else []
-        if isinstance(cls, Class) and any(isinstance(base, Name) and base.last == "Protocol" for base in bases):
+        if isinstance(cls, Class) and any(isinstance(base, Name) and base.last == "Protocol" for base in cls.bases):
             return all(name in value.names or class_lookup.find(value, name) is not None for name in cls.names)
         return class_lookup.is_of_class(value.cls, cls)
 

@@ -130,7 +130,8 @@ class MappingKind(ContainerKind[Mapping]):
 
     def classes(self, value: Mapping) -> tuple[type, ...]:
         if value.cls:
-            return tuple(one for one in (python_classes.found(value.cls),) if one is not None)
+            own = python_classes.found(value.cls)
+            return (own,) if own is not None else ()
         return (defaultdict,) if value.default is not None else (dict, OrderedDict)
 
     def is_instance(self, value: Mapping, cls: Name | Class | Record) -> bool | None:

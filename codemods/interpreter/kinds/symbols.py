@@ -15,7 +15,6 @@ from autofix.codemods.interpreter.values import (
     Attributes,
     Binding,
     Class,
-    Function,
     Mapping,
     Method,
     Name,
@@ -55,11 +54,7 @@ class SymbolKind(Kind[Symbol]):
         return usual or unknown_calls.call_unknown(interp, value, name, args, keywords, node)
 
     def decorate(self, interp: Interpreter, decorator: Symbol, value: Value, node: ast.expr) -> Value:
-        if definitions.may_cache(node):
-            return interp.fresh_symbol("decorated")
-        if isinstance(value, Function):
-            interp.log.unresolved.add(value.name)
-        return value
+        return definitions.unread(interp, value, node)
 
     def attribute(self, interp: Interpreter, value: Symbol, name: str, node: ast.expr) -> Value:
         if name in ONLY_TENSORS and value.key in interp.served:
