@@ -344,3 +344,16 @@ def test_a_module_is_chosen_from_a_package_by_the_name_of_its_class() -> None:
     script = put("train.py", text.replace("import importlib", "from models import create"))
     (result,) = check([script])
     assert places(result) == [("models/two_nets_model.py", 11)]
+
+
+@pytest.mark.parametrize(("relative", "found"), [(True, "helpers/model.py"), (False, "sim/helpers.py")])
+def test_a_file_with_relative_imports_is_no_script(*, relative: bool, found: str) -> None:
+    """Beside a part of a package lies a file with the name of another package: only a script means the file."""
+    put("helpers/__init__.py", "from helpers.model import Net\n")
+    put("helpers/model.py", MODEL)
+    put("sim/__init__.py", "")
+    put("sim/losses.py", "def half(x):\n    return x / 2\n")
+    put("sim/helpers.py", "from helpers import Net as Other\n" + textwrap.dedent(MODEL))
+    own = "from .helpers import Other\nfrom .losses import half\n" if relative else ""
+    script = put("sim/train.py", own + textwrap.dedent(TRAIN), module="helpers")
+    assert {place for place, _ in places(next(check([script])))} == {found}

@@ -667,3 +667,112 @@ def test_a_state_that_is_cut_where_it_has_its_size_is_no_certain_mistake(asked: 
 @pytest.mark.parametrize("asked", ["s.size(0) != x.size(0)", "s.size(0) != 2", "s.shape[0] == 0"])
 def test_a_state_that_is_cut_where_it_has_another_size_is_a_certain_mistake(asked: str) -> None:
     assert [one.certainty for one in facts(SIZED.replace("ASKED", asked))] == [Certainty.CERTAIN]
+
+
+TWO_LOSSES = """
+        import argparse, os, platform, yaml
+        import experiments
+        settings = yaml.safe_load(open("settings.yaml"))
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--kind")
+        args = parser.parse_args()
+
+        class Wrapped:
+            def __init__(self, data):
+                self.data = data
+
+            def __getattr__(self, name):
+                if isinstance(self.data[name], dict):
+                    return Wrapped(self.data[name])
+                return self.data[name]
+
+        class Once:
+            def __init__(self, made):
+                self.made, self.one = made, None
+
+            def __call__(self):
+                if self.one is None:
+                    self.one = self.made(settings)
+                return self.one
+
+        wrapped, once = Wrapped(settings), Once(Wrapped)
+        net = nn.Linear(4, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+
+        def learn(x):
+            loss = net(x).pow(2).mean()
+            opt.zero_grad()
+            if {first}:
+                loss.backward()
+            if {second}:
+                (loss * 2).backward()
+            opt.step()
+
+        for step in range(10):
+            learn(torch.randn(2, 4))
+"""
+SETTINGS = (
+    "settings['kind']",
+    "settings.get('kind')",
+    "settings.get('model').get('kind', 'joint')",
+    "settings.get('model').kind",
+    "settings['kind'].strip().lower()",
+    "settings.kind()",
+    "experiments.current().kind",
+    "experiments.named('first').kind",
+    "wrapped.kind",
+    "wrapped.model.kind",
+    "once().model.kind",
+    "args.kind.lower()",
+    "os.getenv('KIND')",
+    "platform.system()",
+)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_what_is_looked_up_twice_is_one_text(setting: str) -> None:
+    assert not facts(TWO_LOSSES.format(first=f"{setting} == 'joint'", second=f"{setting} == 'alone'"))
+    assert certain(TWO_LOSSES.format(first=f"{setting} == 'joint'", second=f"{setting} == 'joint'"))
+
+
+@pytest.mark.parametrize("setting", ["settings.get('warm')", "settings.get('steps') > 3", "experiments.current().warm"])
+def test_a_setting_that_is_looked_up_twice_is_on_or_off(setting: str) -> None:
+    assert not facts(TWO_LOSSES.format(first=setting, second=f"not ({setting})"))
+    assert certain(TWO_LOSSES.format(first=setting, second=setting))
+
+
+@pytest.mark.parametrize("taken", ["tasks.get()", "tasks.pop()", "next(tasks)"])
+def test_what_is_taken_from_a_queue_is_another_thing_in_the_next_iteration(taken: str) -> None:
+    text = f"""
+        import experiments
+        tasks = experiments.tasks()
+        cell = nn.RNNCell(3, 4)
+        opt = torch.optim.SGD(cell.parameters(), 0.1)
+        h = torch.zeros(2, 4)
+        for step in range(10):
+            h = cell(torch.randn(2, 3), h)
+            opt.zero_grad()
+            h.pow(2).mean().backward()
+            opt.step()
+            if {taken} == "new":
+                h = h.detach()
+    """
+    assert certain(text)
+
+
+def test_an_object_equals_no_constant_unless_its_class_compares() -> None:
+    text = """
+        class Mode:
+            def __init__(self, name):
+                self.name = name
+        {compares}
+        mode = Mode("alone")
+        w = torch.randn(3, requires_grad=True)
+        loss = w.exp().sum()
+        loss.backward()
+        if mode == "joint":
+            loss.backward()
+    """
+    assert not facts(text.format(compares=""))
+    compares = "    def __eq__(self, other): return True"
+    assert certain(text.format(compares=compares))

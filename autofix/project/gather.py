@@ -221,6 +221,8 @@ class _SearchPath:
     disk: Inquiry
     added: list[Path] = field(default_factory=list)
     """Folders that sources have put on ``sys.path``."""
+    packaged: set[Path] = field(default_factory=set)
+    """The sources that import relatively, so that they are parts of packages."""
 
     def is_inside(self, place: Path) -> bool:
         """Whether a place is one that the checkout may name: by no path and no link does it lead out of itself.
@@ -248,6 +250,8 @@ class _SearchPath:
 
     def for_importer(self, importer: Path, text: str) -> list[str]:
         """The folders that are searched for the imports of *importer*, whose *text* parses."""
+        if sources.relative_levels(text):
+            self.packaged.add(importer)
         if "sys.path" in text or "addsitedir" in text:
             new = imports.added_folders(sources.parse(text).tree, importer, self.cwd, self.disk)
             self.added += [folder for folder in new if folder not in self.added and self.is_inside(folder)]
@@ -257,10 +261,13 @@ class _SearchPath:
     def first(self, importer: Path) -> list[str]:
         """Folders that are searched before the standard library: the script's own, and folders put on the path.
 
-        The folders of *importer* and of its outermost package are the script's own where it is run itself.
+        The folders of *importer* and of its outermost package are the script's own where it is run itself, which no
+        file with a relative import can be.
         """
         folder = os.path.dirname(importer)
         own = [folder, self._above_package(folder), str(self.start.parent)]
+        if importer in self.packaged:
+            own = [*own[1:], folder]
         return list(dict.fromkeys([*own, *map(str, self.added), *map(str, _search_variable())]))
 
     def _above_package(self, folder: str) -> str:

@@ -78,7 +78,7 @@ def files_of(one: Imported, importer: Path, path: Sequence[str], disk: Inquiry) 
         file = folder / "__init__.py" if is_package else None
     if one.module:
         located = _below(one.module, places, disk)
-        while located is None and places and locate(one.module.partition(".")[0], places, disk) is not None:
+        while places and _is_beside(one.module, located, importer, places, disk):
             # A file beside the importer has a package's name: its folder is searched only where it is run itself.
             places = places[1:]
             located = _below(one.module, places, disk)
@@ -87,6 +87,19 @@ def files_of(one: Imported, importer: Path, path: Sequence[str], disk: Inquiry) 
         file, places = located
     taken = [located[0] for name in one.names if (located := locate(name, places, disk)) is not None]
     return [place for place in (file, *taken) if place is not None and place != importer]
+
+
+def _is_beside(
+    module: str,
+    located: tuple[Path | None, list[str]] | None,
+    importer: Path,
+    places: Sequence[str],
+    disk: Inquiry,
+) -> bool:
+    """Whether the first of *places* that has the module's name has another module of this name, or the importer."""
+    if located is None:
+        return locate(module.partition(".")[0], places, disk) is not None
+    return located[0] == importer
 
 
 def _below(module: str, places: Sequence[str], disk: Inquiry) -> tuple[Path | None, list[str]] | None:

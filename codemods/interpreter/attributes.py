@@ -167,7 +167,17 @@ def by_getattr(interp: Interpreter, value: Instance, name: str, node: ast.expr) 
     raised, interp.exceptions.raised = interp.exceptions.raised, False
     if isinstance(given, Method) and isinstance(given.receiver, Optimizer) and given.name in optimizers.METHODS:
         return given
-    return MISSING if raised or isinstance(given, (Symbol, Method, Name)) else given
+    if raised or isinstance(given, (Method, Name)):
+        return MISSING
+    return MISSING if isinstance(given, Symbol) and not _is_setting(given) else given
+
+
+def _is_setting(value: Symbol) -> bool:
+    """Whether an unknown value is what an object or a file of settings has under a name."""
+    match value.key:
+        case ("item", _, ("str", _)):
+            return True
+    return False
 
 
 def only_looks_up(function: ast.AST) -> bool:

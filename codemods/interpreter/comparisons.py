@@ -105,6 +105,8 @@ def compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, n
             there = interp.symbol(interp.optional_imports[left.path])
             return there if isinstance(op, ast.IsNot) else negated(interp, there)
         same = _identity(left, right)
+        if same is None and right is None and isinstance(left, Symbol) and left.key in interp.classified:
+            same = False
         if same is not None:
             return same == isinstance(op, ast.Is)
         asked = interp.symbol(("is", interp.key(left), interp.key(right)))
@@ -157,6 +159,8 @@ def _of_parts(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> 
     if isinstance(left, Instance) and isinstance(right, Instance) and left.cls.members and right.cls.members:
         if isinstance(op, (ast.Eq, ast.NotEq)):
             return (left is right) == isinstance(op, ast.Eq)
+    if isinstance(op, (ast.Eq, ast.NotEq)) and (_is_unlike(left, right) or _is_unlike(right, left)):
+        return isinstance(op, ast.NotEq)
     if isinstance(left, (Sequence, Mapping)) and type(left) is type(right) and type(op) in COMPARE:
         with suppress(constants.NotWritten):
             return constants.computed(interp, COMPARE[type(op)], [_without_names(left), _without_names(right)])
@@ -164,6 +168,19 @@ def _of_parts(interp: Interpreter, op: ast.cmpop, left: Value, right: Value) -> 
         equal = _same_items(interp, left, right)
         return None if equal is None else equal == isinstance(op, ast.Eq)
     return None
+
+
+_WITHOUT_EQUALITY = frozenset(("builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "torch.nn.Module"))
+
+
+def _is_unlike(value: Value, constant: Value) -> bool:
+    """Whether a value is an object that equals no *constant*: neither its class nor the classes behind it compare."""
+    if not isinstance(value, Instance) or value.cls.members or not is_constant(constant):
+        return False
+    if class_lookup.find(value, "__eq__") is not None:
+        return False
+    bases = class_lookup.lineage(value.cls)
+    return all(isinstance(one, Class) or (isinstance(one, Name) and one.path in _WITHOUT_EQUALITY) for one in bases)
 
 
 def _without_names(value: Sequence | Mapping) -> Sequence | Mapping:

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Hashable
 from contextlib import suppress
 
-from autofix.codemods.interpreter import counters, finite
+from autofix.codemods.interpreter import asked_again, counters, finite
 from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.policy import chooses_by_name, is_emptiness
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -44,9 +44,11 @@ class Decisions(Interpreter):
         if isinstance(value, TensorRef):
             key = self.truth_key(value)
             return self.policy.decide(key, self._by_default(key, likely), optional=optional)
+        value = asked_again.same(self, value)
         answer = self._answer(value, likely, optional)
         self.goes_by_shape |= bool(self.measured) and _mentions(value.key, self.measured)
         self.note_length(value.key, answer)
+        self._note_class(value.key, answer)
         counters.note(self, value.key, answer)
         return answer
 
@@ -60,11 +62,21 @@ class Decisions(Interpreter):
 
     def consequence(self, condition: Symbol | TensorRef) -> bool | None:
         """Whether a condition holds for which a pass was run, or not run, on this path; None for any other."""
-        key, wanted = self.truth_key(condition) if isinstance(condition, TensorRef) else condition.key, True
+        if isinstance(condition, TensorRef):
+            key = self.truth_key(condition)
+        else:
+            key = asked_again.same(self, condition).key
+        wanted = True
         while isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
             key, wanted = key[1], not wanted
         answer = self.policy.consequence(key)
         return None if answer is None else answer is wanted
+
+    def _note_class(self, key: Hashable, answer: bool) -> None:
+        """A value was asked for its class: note that it has one, other than that of None."""
+        match key:
+            case ("isinstance", of, wanted) | ("Eq", ("type", of), wanted) if answer and "NoneType" not in str(wanted):
+                self.classified.add(of)
 
     def note_length(self, key: Hashable, answer: bool) -> None:
         """A container whose items are not all known was asked for its length: note how many it holds at least."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import posixpath
+import re
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -237,6 +238,7 @@ class Sources:
         ]
         self._by_place = {_place(source.path): source for source in self.all[1:]}
         self._roots = program.roots
+        self._packages = _packages(self.all)
         self._modules: dict[tuple[str, int, str], Source | None] = {}
         self.has_sparse = any("sparse" in source.text for source in self.all)
         """Whether a tensor may be sparse: ``x.to_dense()`` then is a copy."""
@@ -286,9 +288,51 @@ class Sources:
         """The file that ``import name`` in *importer* means, with *level* dots before it; None where it has none."""
         asked = name, level, importer.path
         if asked not in self._modules:
-            places = places_of(name, level, importer.path, self._roots) if self._by_place else ()
-            self._modules[asked] = next((self._by_place[place] for place in places if place in self._by_place), None)
+            places = self._places_of(name, level, importer.path) if self._by_place else ()
+            found = [self._by_place[place] for place in places if place in self._by_place]
+            # A module that has the name itself means another one.
+            self._modules[asked] = next((one for one in found if one is not importer), found[0] if found else None)
         return self._modules[asked]
+
+    def _places_of(self, name: str, level: int, importer: str) -> Iterable[str]:
+        """:func:`places_of` the module, those in folders that no script lies in last."""
+        places = places_of(name, level, importer, self._roots)
+        if level or not self._packages:
+            return places
+        found = list(places)
+        levels = name.count(".") + 1
+        return sorted(found, key=lambda place: _above(place, levels) in self._packages)
+
+
+_RELATIVE = re.compile(r"^[ \t]*from[ \t]+(\.+)[\w.]*[ \t]+import\b", re.MULTILINE)
+
+
+@lru_cache(maxsize=4096)
+def relative_levels(text: str) -> int:
+    """The most dots before a relative import of a source: so many folders above it are packages.
+
+    Python refuses such imports in a script, whose folder would be searched first.
+    """
+    return max((len(dots) for dots in _RELATIVE.findall(text)), default=0)
+
+
+def _packages(sources: Sequence[Source]) -> frozenset[str]:
+    """The folders that are packages by the relative imports in them, and not the folder of the script."""
+    found: set[str] = set()
+    for source in sources:
+        path = source.path.replace("\\", "/")
+        found.update(_above(path, level) for level in range(1, relative_levels(source.text) + 1))
+    main = sources[0]
+    if not relative_levels(main.text):
+        found.discard(posixpath.dirname(main.path.replace("\\", "/")))
+    return frozenset(found - {""})
+
+
+def _above(path: str, levels: int) -> str:
+    """The folder *levels* above a path."""
+    for _ in range(levels):
+        path = posixpath.dirname(path)
+    return path
 
 
 INSTALLED = ("torch", "numpy")

@@ -54,6 +54,12 @@ class Symbols(Environment):
         """Flags that may have been set otherwise, by their keys, and what they were before."""
         self.looked_up: set[Hashable] = set()
         """The keys of what something that stays as it is gives for a name: ``config.getint("train", "length")``."""
+        self.lookups: dict[Hashable, tuple[Hashable, ...]] = {}
+        """For the keys of what was looked up by a name, the key of all that is looked up so."""
+        self.getters: dict[Hashable, Hashable] = {}
+        """For the keys of what other calls gave, the key of all that such a call gives in one iteration."""
+        self.classified: set[Hashable] = set()
+        """The keys of values that were found to be of a class on this path: they are not None."""
         self.sure_answers: dict[Hashable, Collection[bool]] = {}
         """The answers to conditions on counters, by their keys, to which a loop that goes on certainly comes."""
         self.served: dict[Hashable, Served] = {}
