@@ -810,6 +810,8 @@ class GraphHeld(Fact):
     """Whether the loop evaluates: nothing in it needs a graph at all."""
     mixed: bool = field(default=False, metadata={"role": False})
     """Whether the kept value is a dictionary of tensors and other things."""
+    updates: bool = False
+    """Whether it is a frozen parameter that takes in the graph of what it is updated with."""
     name: str = ""
 
     @property
@@ -818,6 +820,8 @@ class GraphHeld(Fact):
 
     @property
     def message(self) -> str:
+        if self.updates:
+            return f"the frozen parameter `{self.name}` takes in the graph of every update, and memory grows"
         return f"`{self.name}` keeps the graph of every iteration alive, and no backward uses it"
 
 

@@ -659,12 +659,27 @@ for x in torch.randn(5, 2, 3):
 """
 
 
-@pytest.mark.parametrize("asked", ["s.size(0) == 2", "s.shape[0] == 2", "not s.size(0) != 2", "s.numel()", "s.size(1)"])
-def test_a_state_that_is_cut_where_it_has_its_size_is_no_certain_mistake(asked: str) -> None:
-    assert Certainty.CERTAIN not in [one.certainty for one in facts(SIZED.replace("ASKED", asked))]
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "s.size(0) == 2",
+        "s.shape[0] == 2",
+        "not s.size(0) != 2",
+        "s.size() == (2, 4)",
+        "s.numel()",
+        "s.numel() > 0",
+        "s.size(1)",
+        "not s.size(0) < 1",
+        "s.is_floating_point()",
+        "torch.is_floating_point(s)",
+        "not torch.is_complex(s)",
+    ],
+)
+def test_a_state_that_is_cut_where_it_is_what_the_program_asks_of_it_is_no_mistake(asked: str) -> None:
+    assert not facts(SIZED.replace("ASKED", asked))
 
 
-@pytest.mark.parametrize("asked", ["s.size(0) != x.size(0)", "s.size(0) != 2", "s.shape[0] == 0"])
+@pytest.mark.parametrize("asked", ["s.size(0) != x.size(0)", "s.size(0) != 2", "s.shape[0] == 0", "s.numel() < 1"])
 def test_a_state_that_is_cut_where_it_has_another_size_is_a_certain_mistake(asked: str) -> None:
     assert [one.certainty for one in facts(SIZED.replace("ASKED", asked))] == [Certainty.CERTAIN]
 

@@ -230,7 +230,11 @@ def _follow_all(sources: Sources, paths: Paths, checks: Checks, called: set[ast.
         limit = LOST if policy.path.entry == MODULE and not reached else IDLE
         if _is_spent(found) or idle > limit:
             break
-    for fact in switches.switched(runs, found.sources) - known if len(runs) > 1 else ():
+    if len(runs) < 2:
+        return reached
+    for fact in switches.of_other_kinds(runs, found.sources) - known:
+        found.facts.pop(fact, None)
+    for fact in switches.switched(runs, found.sources) - known:
         # Some are completed once all paths are known.
         if fact in found.facts and not checks.of(fact).is_of_a_call:
             checks.doubt(fact, Doubt.SWITCH)

@@ -20,6 +20,7 @@ from autofix.codemods.interpreter.values import (
     TorchModule,
     Value,
 )
+from autofix.codemods.source.sources import last_name
 
 FUNCTIONS = frozenset(("torch.autograd.Function", "torch.autograd.function.Function"))
 
@@ -84,7 +85,39 @@ def is_container(cls: Class, name: str) -> bool:
 
 def is_of_class(cls: Class | Record | None, wanted: Class | Record) -> bool:
     """Whether the objects of *cls* are those of the *wanted* one; the class of a plain list or tuple is None."""
-    return cls is wanted or (isinstance(cls, Class) and wanted in lineage(cls))
+    if cls is wanted or not isinstance(cls, Class):
+        return cls is wanted
+    if wanted in lineage(cls):
+        return True
+    return any(is_of_class(one, wanted) for one in registrations(cls) if isinstance(one, Class))
+
+
+def registrations(cls: Class) -> list[Value]:
+    """The abstract classes with which a class, or one that it is derived from, was registered."""
+    return [one for base in lineage(cls) if isinstance(base, Class) for one in base.registered]
+
+
+def is_abstract(cls: Class) -> bool:
+    """Whether the metaclass of a class is ``ABCMeta``, so that other classes can be registered with it."""
+    if last_names(cls) & {"ABC", "Protocol"}:
+        return True
+    written = [one.node for one in lineage(cls) if isinstance(one, Class)]
+    return any(last_name(keyword.value) == "ABCMeta" for node in written for keyword in node.keywords)
+
+
+_DECIDES = ("__subclasshook__", "__instancecheck__", "__subclasscheck__")
+
+
+def answers_itself(cls: Class) -> bool:
+    """Whether a class, or its metaclass, has a method that says which objects are its own."""
+    kinds = [cls, *([cls.metaclass] if cls.metaclass is not None else [])]
+    return any(find(Instance(one), name) is not None for one in kinds for name in _DECIDES)
+
+
+def is_dataclass(cls: Class) -> bool:
+    """Whether ``@dataclass`` is written above a class, or one that it is derived from."""
+    written = (one.node for one in lineage(cls) if isinstance(one, Class))
+    return any(last_name(decorator) == "dataclass" for node in written for decorator in node.decorator_list)
 
 
 class Annotated(NamedTuple):

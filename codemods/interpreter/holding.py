@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd.graph import LoopPoint, Node, Operand, StoreEvent, crossing
+from autofix.codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, StoreEvent, crossing
 from autofix.codemods.facts import Form, Span
-from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter import class_lookup, cuts
 from autofix.codemods.interpreter.state.incidents import Incidents, RetainedGraph
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -261,9 +261,11 @@ def _begins_again(name: str, loop: ast.AST) -> bool:
     )
 
 
-def gathered(interp: Interpreter, kept: StoreEvent, earlier: StoreEvent, cell: TensorImpl) -> None:
-    """A statement has put another graph into a tensor, in place."""
-    _note(interp, kept, earlier, [(cell, None)])
+def gathered(
+    interp: Interpreter, kept: StoreEvent, earlier: StoreEvent, cell: TensorImpl, updated: Leaf | None = None
+) -> None:
+    """A statement has put another graph into a tensor, in place; that may be the frozen parameter *updated*."""
+    _note(interp, kept, earlier, [(cell, None)], updated=updated)
 
 
 def _is_made_of(node: Node, earlier: StoreEvent, depth: int) -> bool:
@@ -284,6 +286,7 @@ def _note(
     *,
     bounded: bool = False,
     mixed: bool = False,
+    updated: Leaf | None = None,
 ) -> None:
     point = crossing(earlier.loops, interp.loops)
     if point is None or not _is_long(interp, point) or not graphs:
@@ -297,7 +300,9 @@ def _note(
     evaluates = not _in_forward(interp, point) and all(
         cell.node is not None and interp.is_evaluating(cell.node) for cell in cells
     )
-    interp.incidents.holdings.append(RetainedGraph(kept, point, cells, evaluates, parts, is_handed, bounded, mixed))
+    interp.incidents.holdings.append(
+        RetainedGraph(kept, point, cells, evaluates, parts, is_handed, bounded, mixed, updated)
+    )
 
 
 def _reads_parameters_in(node: Node, point: LoopPoint) -> bool:
@@ -442,12 +447,23 @@ def held(interp: Interpreter) -> Iterator[RetainedGraph]:
         trains = holding.point.instance in looping
         if _is_bounded(holding.kept) or not (trains or holding.evaluates) or not _is_local(interp, holding):
             continue
+        if holding.updated is not None and _is_updated_for_a_pass(interp, holding.updated, holding.kept):
+            continue
         carried = set(_carried_by(holding))
         if carried & incidents.emptied or (carried & handed and not _is_spent(holding, incidents)):
             continue
         sure = _where_sure(holding)
         if sure.cells:
             yield sure._replace(evaluates=sure.evaluates and not trains)
+
+
+def _is_updated_for_a_pass(interp: Interpreter, leaf: Leaf, kept: StoreEvent) -> bool:
+    """Whether what is computed with a frozen parameter is sent backward, through its updates maybe."""
+    if any(one.reads_frozen({leaf}) for one in interp.tape.passes):
+        return True
+    updates = kept.statement.span
+    under = cuts.nodes_under([leaf.node]).values() if leaf.node is not None else ()
+    return any(one.was_walked and updates.contains(one.site.span) for one in under)
 
 
 def _is_local(interp: Interpreter, holding: RetainedGraph) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import attributes, class_lookup, mapping_keys
+from autofix.codemods.interpreter import attributes, class_lookup, mapping_keys, python_classes
+from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.library import objects
 from autofix.codemods.interpreter.values import (
+    Binding,
     Class,
     Instance,
     Mapping,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 Bound = dict[str, Value]
+_NOWHERE = ast.Name("", ast.Load())
 _SEQUENCES = ("list", "tuple", "deque")
 
 
@@ -80,7 +83,19 @@ def _is_sequence(subject: Value) -> bool:
     return isinstance(subject, Instance) and any(class_lookup.is_container(subject.cls, kind) for kind in _SEQUENCES)
 
 
+def _items_by_methods(interp: Interpreter, subject: Instance, node: ast.expr) -> Sequence | None:
+    """The items of an object that is a sequence by its class, as its own methods give them; None where they do not."""
+    if python_classes.is_derived(subject.cls, "collections.abc.Sequence") is not True:
+        return None
+    length = kind_of(subject).length(interp, subject, node)
+    if not isinstance(length, int):
+        return None
+    return Sequence("tuple", [Binding(interp.item(subject, at, node)) for at in range(length)])
+
+
 def _matches_items(interp: Interpreter, subject: Value, patterns: list[ast.pattern], bound: Bound) -> bool | None:
+    if isinstance(subject, Instance) and not class_lookup.is_named_tuple(subject.cls):
+        subject = _items_by_methods(interp, subject, _NOWHERE) or subject
     if not isinstance(subject, Sequence) or subject.more:
         _unknown_parts(interp, patterns, bound)
         return None if isinstance(subject, (Sequence, Symbol)) or _is_sequence(subject) else False
@@ -103,6 +118,8 @@ def _matches_items(interp: Interpreter, subject: Value, patterns: list[ast.patte
 
 
 def _matches_keys(interp: Interpreter, subject: Value, pattern: ast.MatchMapping, bound: Bound) -> bool | None:
+    if isinstance(subject, Instance) and isinstance(subject.items, Mapping):
+        subject = subject.items
     if not isinstance(subject, Mapping):
         _unknown_parts(interp, [pattern], bound)
         return None if isinstance(subject, Symbol) else False

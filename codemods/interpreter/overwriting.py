@@ -53,6 +53,7 @@ def write_into(
             continue
         if owner.node is None and any(isinstance(value, Symbol) and cuts.is_vague(value) for value in values):
             owner.mixed = True
+        _note_update(interp, owner, name, values, node)
         operands = [TensorRef(owner, tensor.provenance if owner is cell else owner.written), *values]
         if interp.operands(*operands) and not _is_kept_from_graphs(owner):
             result = interp.operation(name, operands, node, opaque=True)  # type: ignore[arg-type]
@@ -119,6 +120,7 @@ def in_place(
     _arrive(interp, tensor, node)
     cell = tensor.cell
     result = None
+    _note_update(interp, cell, name, args, node)
     if not (_is_kept_from_graphs(cell) and interp.grad):
         names = operand_names(name) if len(args) == 1 else ()
         result = interp.operation(name, [tensor, *args], node, names=names, inplace=True)  # type: ignore[arg-type]
@@ -167,6 +169,36 @@ def _is_kept_from_graphs(cell: TensorImpl) -> bool:
     for is left as it is: the others are frozen still.
     """
     return cell.is_leaf and (cell.part or not (cell.leaf is not None and cell.leaf.frozen))
+
+
+def _note_update(
+    interp: Interpreter, cell: TensorImpl, name: str, values: list[Value], node: ast.expr | ast.stmt
+) -> None:
+    """Something with a graph is written into a frozen parameter, which has the graphs of all updates from then on.
+
+    ``teacher.mul_(m).add_(student, alpha=1 - m)``, outside of ``no_grad``.
+    """
+    leaf, updates = cell.leaf, interp.incidents.updates
+    if leaf is None or cell.node is not leaf.node or not interp.grad:
+        return
+    if not (cell.is_leaf and (cell.frozen or leaf.frozen)) and (interp.statement.node, leaf) not in updates:
+        return
+    made = interp.operation(name, values, node)  # type: ignore[arg-type]
+    kept = interp.kept(made, _name_written(interp, node), None, cell)
+    if kept is not None:
+        earlier = updates.setdefault((interp.statement.node, leaf), kept)
+        holding.gathered(interp, kept, earlier, made.cell, leaf)
+
+
+def _name_written(interp: Interpreter, node: ast.expr | ast.stmt) -> str:
+    """The user's text of the tensor that an update changes: ``p`` of ``p.mul_(m).add_(q)``, ``p[:]`` and ``p += q``."""
+    root: ast.expr | ast.stmt = node.target if isinstance(node, ast.AugAssign) else node
+    while True:
+        match root:
+            case ast.Call(func=ast.Attribute(value=inner)) | ast.Subscript(value=inner):
+                root = inner
+            case _:
+                return interp.source.text_of(root)
 
 
 def _give_graph(interp: Interpreter, cell: TensorImpl, made: Node) -> None:

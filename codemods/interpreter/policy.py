@@ -364,9 +364,17 @@ def is_size(key: Hashable) -> bool:
 def is_emptiness(key: Hashable) -> bool:
     """Whether a tensor's size is compared with 0: ``if labels.shape[0] == 0``, which is true of hardly any batch."""
     match key:
-        case ("Eq", size, ("int", 0)) | ("Eq", ("int", 0), size):
+        case ("Eq", size, ("int", 0)) | ("Eq", ("int", 0), size) | ("Lt", size, ("int", 1)) | ("Gt", ("int", 1), size):
             return is_size(size)
     return False
+
+
+def has_elements(key: Hashable) -> bool:
+    """Whether it is the opposite of :func:`is_emptiness`: ``if memory.numel() > 0``."""
+    match key:
+        case ("Gt", size, ("int", 0)) | ("Lt", ("int", 0), size):
+            return is_size(size)
+    return is_size(key)
 
 
 _CHANGING = (("~",), ("index",), ("item",), ("count",))

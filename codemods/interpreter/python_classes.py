@@ -11,7 +11,7 @@ import typing
 from collections import OrderedDict, defaultdict, deque
 
 from autofix.codemods.interpreter import class_lookup
-from autofix.codemods.interpreter.values import Class
+from autofix.codemods.interpreter.values import Class, Instance, Name
 
 _PACKAGES = {
     "builtins": builtins,
@@ -36,15 +36,35 @@ def found(path: str) -> type | None:
     return one if isinstance(one, type) else None
 
 
+_BY_METHODS = {
+    "Hashable": ("__hash__",),
+    "Callable": ("__call__",),
+    "Container": ("__contains__",),
+    "Sized": ("__len__",),
+    "Iterable": ("__iter__",),
+    "Iterator": ("__iter__", "__next__"),
+    "Reversible": ("__iter__", "__reversed__"),
+    "Collection": ("__len__", "__iter__", "__contains__"),
+}
+"""Abstract classes of which a class is one that has these methods, and the methods."""
+
+
 def is_derived(cls: Class, path: str) -> bool | None:
     """Whether a class of the program is derived from one of Python's; None where its methods or its bases decide."""
     wanted = found(path)
     if wanted is None:
         return None
-    containers = (one for name, one in CONTAINERS.items() if class_lookup.is_container(cls, name))
+    containers: list[type] = [one for name, one in CONTAINERS.items() if class_lookup.is_container(cls, name)]
+    given = [*class_lookup.lineage(cls), *class_lookup.registrations(cls)]
+    containers += [one for base in given if isinstance(base, Name) and (one := found(base.path)) is not None]
     if wanted is object or any(issubclass(one, wanted) for one in containers):
         return True
-    return False if wanted in CONTAINERS.values() or wanted in _PLAIN else None
+    if wanted in CONTAINERS.values() or wanted in _PLAIN:
+        return False
+    by_methods = _BY_METHODS.get(wanted.__name__, ())
+    if by_methods and all(class_lookup.find(Instance(cls), name) is not None for name in by_methods):
+        return True
+    return None
 
 
 def is_subclass(path: str, wanted: str) -> bool | None:

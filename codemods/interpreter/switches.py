@@ -10,12 +10,19 @@ from __future__ import annotations
 import ast
 import math
 from collections import Counter
-from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from autofix.codemods.facts import Certainty, Fact, Span
 from autofix.codemods.interpreter import counters
-from autofix.codemods.interpreter.policy import compares_dimensions, is_emptiness, is_shape, is_size, varies
+from autofix.codemods.interpreter.policy import (
+    compares_dimensions,
+    has_elements,
+    is_emptiness,
+    is_shape,
+    is_size,
+    varies,
+)
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.reach import statement_at
 from autofix.codemods.source.sources import Source
@@ -45,6 +52,10 @@ class Run(NamedTuple):
     """Loops of which the first iterations were run, and which go on as far as the run knows."""
 
 
+Decides = Callable[[Run, Hashable], bool]
+"""Whether a mistake of a run may hang on the answer that it has to a condition."""
+
+
 def run_of(interp: Interpreter, facts: Iterable[Fact]) -> Run:
     passes = Counter(one.site.span for one in interp.tape.passes)
     answers = interp.policy.answers
@@ -62,15 +73,31 @@ def run_of(interp: Interpreter, facts: Iterable[Fact]) -> Run:
 
 def switched(runs: Collection[Run], sources: Collection[Source]) -> set[Fact]:
     """The facts among those of *runs*, all from one entry, that hang on a switch."""
-    found: set[Fact] = set()
-    for fact in {fact for run in runs for fact in run.facts if fact.certainty is Certainty.CERTAIN}:
-        showing = [run for run in runs if fact in run.facts]
-        statements = {statement_at(sources, role.span) for role in fact.roles() if role.name != "loop"}
-        # The others are those that execute all the statements that have to do with the mistake.
-        others = [run for run in runs if not _has_like(run, fact) and statements <= run.executed]
-        if all(any(_is_other_way(one, other, fact) for other in others) for one in showing):
-            found.add(fact)
-    return found
+    return {
+        fact
+        for fact in {fact for run in runs for fact in run.facts if fact.certainty is Certainty.CERTAIN}
+        if _hangs_on(fact, _may_be_otherwise, runs, sources)
+    }
+
+
+def of_other_kinds(runs: Collection[Run], sources: Collection[Source]) -> set[Fact]:
+    """The facts among those of *runs* that show where a tensor is not what the program asks of it, and only there.
+
+    ``if state.size(0) == 32: state = state.detach()`` is there for states of that size.
+    """
+    return {
+        fact
+        for fact in {fact for run in runs for fact in run.facts}
+        if _hangs_on(fact, _is_of_another_kind, runs, sources)
+    }
+
+
+def _hangs_on(fact: Fact, decides: Decides, runs: Collection[Run], sources: Collection[Source]) -> bool:
+    """Whether another run that executes all the statements of a mistake comes without it, by such answers alone."""
+    showing = [run for run in runs if fact in run.facts]
+    statements = {statement_at(sources, role.span) for role in fact.roles() if role.name != "loop"}
+    others = [run for run in runs if not _has_like(run, fact) and statements <= run.executed]
+    return all(any(_is_other_way(one, other, fact, decides) for other in others) for one in showing)
 
 
 def _has_like(run: Run, fact: Fact) -> bool:
@@ -78,8 +105,8 @@ def _has_like(run: Run, fact: Fact) -> bool:
     return any(type(one) is type(fact) and one.cause == fact.cause for one in run.facts)
 
 
-def _is_other_way(one: Run, other: Run, fact: Fact) -> bool:
-    """Whether *other* runs the pass of a mistake as often as *one* and differs from it by switches alone.
+def _is_other_way(one: Run, other: Run, fact: Fact, decides: Decides) -> bool:
+    """Whether *other* runs the pass of a mistake as often as *one* and differs by answers that *decide* it alone.
 
     A loop that was left off after its second iteration would run it again.  A mistake that fails in no pass shows once
     those of its loop were run.
@@ -90,20 +117,28 @@ def _is_other_way(one: Run, other: Run, fact: Fact) -> bool:
     goes_on = any(role.name == "loop" and role.span in other.left_off for role in fact.roles())
     least = _SECOND if goes_on else math.inf
     is_as_long = all(other.passes.get(span, 0) >= min(one.passes.get(span, 0), least) for span in passes)
-    return is_as_long and _differ_by_switches(one, other)
+    return is_as_long and _differ_by(decides, one, other)
 
 
-def _differ_by_switches(one: Run, other: Run) -> bool:
-    """Whether two runs differ by switches alone, which *one* does not have as they usually are."""
+def _differ_by(decides: Decides, one: Run, other: Run) -> bool:
+    """Whether two runs differ by such answers alone, which *one* does not have as they usually are."""
     changed = [key for key, answer in one.answers.items() if other.answers.get(key, answer) is not answer]
-    switches = (_may_be_otherwise(one, key) for key in changed)
-    return bool(changed) and all(switches) and all(one.usual[key] is not one.answers[key] for key in changed)
+    return (
+        bool(changed)
+        and all(decides(one, key) for key in changed)
+        and all(one.usual[key] is not one.answers[key] for key in changed)
+    )
 
 
 def _may_be_otherwise(run: Run, key: Hashable) -> bool:
     """Whether the answer to a condition may be another one in each iteration in which a run asks for it."""
     known = key in run.computed or key in run.uncertain
-    return known or compares_dimensions(key) or _is_other_size(key, run.answers[key]) or _is_switch(key, run.looked_up)
+    return known or compares_dimensions(key) or _is_of_another_kind(run, key) or _is_switch(key, run.looked_up)
+
+
+def _is_of_another_kind(run: Run, key: Hashable) -> bool:
+    """Whether a tensor is said to be of another size, or type, than the one that it is asked for."""
+    return _is_other_size(key, run.answers[key])
 
 
 _SINGLE = (("int", 0), ("int", 1))
@@ -118,11 +153,15 @@ def _is_other_size(key: Hashable, answer: bool) -> bool:
     match key:
         case ("not", asked):
             return _is_other_size(asked, not answer)
-        case ("Eq", *_) if is_emptiness(key):
+        case _ if is_emptiness(key):
+            return answer
+        case ("~", "is_floating_point", _):
+            return not answer  # what has a graph is of floats, or complex
+        case ("~", "is_complex", _):
             return answer
         case ("Eq", one, other):
             return not answer and is_size(one) != is_size(other) and one not in _SINGLE and other not in _SINGLE
-    return is_size(key) and not answer
+    return has_elements(key) and not answer
 
 
 def _is_switch(key: Hashable, looked_up: Container[Hashable]) -> bool:

@@ -36,6 +36,8 @@ _PLAIN = frozenset(
     is_floating_point is_complex register_hook retain_grad storage untyped_storage nelement ndimension type_ __len__
     is_sparse is_shared share_memory_ pin_memory_ has_names is_same_size allclose equal""".split()
 )
+_COPIES_OF_COMPLEX = frozenset(("conj_physical", "resolve_conj", "resolve_neg"))
+"""Operations that give real numbers back as they are, and may copy complex ones."""
 _MAY_ADD_DIMENSIONS = (catalogue.VIEW, catalogue.VIEWS, catalogue.JOIN)
 
 
@@ -430,6 +432,8 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         scalar = True if of_scalars and row.kind and row.kind not in _MAY_ADD_DIMENSIONS else None
     view = first if catalogue.is_view(name) and isinstance(first, TensorRef) else None
     if view is not None and name in layout.MAY_COPY and not view.cell.dense:
+        view = None
+    if name in _COPIES_OF_COMPLEX and interp.sources.has_complex:
         view = None
     if catalogue.is_left_out(row, args, keywords) and isinstance(first, TensorRef):
         return first

@@ -375,6 +375,8 @@ class Class:
     """The program's own class that it is an object of."""
     lineage: list[Value] | None = None
     """The class and its bases in the order of lookup, once that was asked for."""
+    registered: list[Value] = field(default_factory=list)
+    """The abstract classes that were told that it is one of theirs: ``Base.register(State)``."""
 
 
 @dataclass(eq=False, slots=True)

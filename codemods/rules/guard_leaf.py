@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, LeafChanged, StaleGraph
+from autofix.codemods.facts import Fact, GraphHeld, LeafChanged, Span, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
@@ -27,7 +27,8 @@ class GuardLeaf(Codemod):
     Cause:
         An update by hand (``w -= lr * w.grad``), an initialisation, a clamp or a moving average writes into a tensor
         that collects gradients. Autograd cannot record that a leaf was overwritten. What it does record is the change
-        of a frozen parameter by one that is not: a teacher that follows its student gets a graph of all updates so far.
+        of a frozen parameter by one that is not: a teacher that follows its student gets a graph of all updates so far,
+        and where no backward comes through it, memory grows with every update.
 
     Fix:
         The update is no part of the computation: it goes under ``with torch.no_grad():``. A buffer or a total is part
@@ -43,12 +44,17 @@ class GuardLeaf(Codemod):
 
     code = "AF301"
     name = "leaf-changed"
-    answers = (LeafChanged, StaleGraph)
+    answers = (LeafChanged, StaleGraph, GraphHeld)
     rank = 8
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         if isinstance(fact, StaleGraph):
-            yield from _of_frozen(fact, tree)
+            if fact.thawed:
+                yield from _of_frozen(fact.made, tree)
+            return
+        if isinstance(fact, GraphHeld):
+            if fact.updates:
+                yield from _of_frozen(fact.kept, tree)
             return
         assert isinstance(fact, LeafChanged)
         statement = tree.statement_of(tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign))
@@ -103,10 +109,10 @@ def _of_a_copy(fact: LeafChanged, statement: Statement, tree: Tree) -> Iterator[
             return
 
 
-def _of_frozen(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+def _of_frozen(update: Span, tree: Tree) -> Iterator[Candidate]:
     """The update by which frozen parameters get a graph: ``teacher.mul_(m).add_(student, alpha=1 - m)``."""
-    statement = tree.statement_of(tree.expression(fact.made) or tree.node(fact.made, cst.AugAssign))
-    if not fact.thawed or statement is None or not tree.block_of(statement):
+    statement = tree.statement(update) or tree.statement_of(tree.expression(update) or tree.node(update, cst.AugAssign))
+    if statement is None or not tree.block_of(statement):
         return
     for run in (*_loops_around(statement, tree), [statement]):
         yield Candidate(guarded(tree, run), "update frozen parameters under no_grad", Keeps.PARAMETERS)

@@ -52,6 +52,8 @@ class ReleaseGraph(Codemod):
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, GraphHeld)
+        if fact.updates:
+            return
         loop = tree.statement(fact.loop)
         if fact.evaluates and loop is not None and tree.block_of(loop):
             yield Candidate(guarded(tree, [loop]), "evaluate under no_grad")

@@ -244,6 +244,8 @@ class Sources:
         """Whether a tensor may be sparse: ``x.to_dense()`` then is a copy."""
         self.mixes_precision = any(_says_any(source.text, _MIXED) for source in self.all)
         """Whether tensors may be of a lower precision than is written, or complex: ``x.float()`` then is a copy."""
+        self.has_complex = any(_says_any(source.text, _COMPLEX) for source in self.all)
+        """Whether tensors may hold complex numbers, of which ``x.conj_physical()`` is a copy."""
         self.sets_precision = any(_says_any(source.text, _PRECISIONS) for source in self.all)
         """Whether tensors may be of another precision than single where none is written."""
         self.sets_device = any(_says_any(source.text, _DEVICES) for source in self.all)

@@ -13,6 +13,7 @@ from autofix.codemods.interpreter.values import (
     Applied,
     Binding,
     Bound,
+    Class,
     Function,
     GradMode,
     Guarded,
@@ -113,6 +114,8 @@ class MethodKind(_WithAttributes[Method]):
         return kind_of(value.receiver).call_method(interp, value.receiver, value.name, args, keywords, node)
 
     def decorate(self, interp: Interpreter, decorator: Method, value: Value, node: ast.expr) -> Value:
+        if isinstance(decorator.receiver, Class):  # `@Base.register`
+            return definitions.applied(interp, decorator, value, node)
         return definitions.unread(interp, value, node)
 
     def set_attribute(self, interp: Interpreter, value: Method, name: str, slot: Binding, by: Assignment) -> None:

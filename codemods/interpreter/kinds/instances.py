@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
 _KNOWN_BASES = re.compile(r"(builtins|abc|typing|types|collections|enum)\.|torch\.nn\.(modules\.module\.)?Module$")
 """Library classes of which it is known that they have no method of tensors."""
+_OF_DATACLASSES = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
 OF_EVERY_MODULE = frozenset(
     (
         "add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval "
@@ -257,13 +258,21 @@ class InstanceKind(Kind[Instance]):
             is_no_wrapper = cls.last in unknown_calls.PARALLEL and class_lookup.is_module(value)
             return False if is_no_wrapper or cls.last in CONTAINERS else super().is_instance(value, cls)
         if isinstance(cls, Class) and any(isinstance(base, Name) and base.last == "Protocol" for base in cls.bases):
-            return all(name in value.names or class_lookup.find(value, name) is not None for name in cls.names)
-        return class_lookup.is_of_class(value.cls, cls)
+            wanted = {*cls.names, *(one.name for one in class_lookup.fields_of(cls))}
+            return all(name in value.names or class_lookup.find(value, name) is not None for name in wanted)
+        known = class_lookup.is_of_class(value.cls, cls)
+        return known if known or not (isinstance(cls, Class) and class_lookup.answers_itself(cls)) else None
 
     def has(self, interp: Interpreter, value: Instance, name: str) -> bool | None:
         """Whether the object has it; None where an unknown base may have it."""
-        if name in value.names or class_lookup.find(value, name) is not None:
+        if name in value.names or class_lookup.find(value, name) is not None or hasattr(object, name):
             return True
+        if name in _OF_DATACLASSES and class_lookup.is_dataclass(value.cls):
+            return True
+        if class_lookup.find(value, "__getattr__") is not None:
+            is_item = isinstance(value.items, Mapping) and name in value.items.items
+            known = is_item or attributes.by_getattr(interp, value, name, comparisons.NOWHERE) is not attributes.MISSING
+            return known or None
         bases = (base for base in class_lookup.lineage(value.cls) if isinstance(base, (Class, Name)))
         known = all(isinstance(base, Class) or base.path.endswith(("Module", "object")) for base in bases)
         return False if known else None
@@ -313,6 +322,10 @@ class ClassKind(Kind[Class]):
         keywords: dict[str, Value],
         node: ast.expr,
     ) -> Value:
+        if name == "register" and len(args) == 1 and isinstance(args[0], Class):
+            if value not in args[0].registered:
+                args[0].registered.append(value)
+            return args[0]
         if name == "_make" and len(args) == 1:
             return interp.call(value, unpacking.unpacked(interp, args[0], None, node), {}, node)
         return super().call_method(interp, value, name, args, keywords, node)
@@ -320,6 +333,10 @@ class ClassKind(Kind[Class]):
     def attribute(self, interp: Interpreter, value: Class, name: str, node: ast.expr) -> Value:
         if name in ("__name__", "__qualname__"):
             return value.name
+        if name == "register" and class_lookup.is_abstract(value) and class_lookup.find(Instance(value), name) is None:
+            return Method(value, name, node)
+        if name in ("__mro__", "__bases__", "__base__", "__module__"):
+            return _of_every_class(interp, value, name)
         if name in ("_make", "_fields") and class_lookup.is_named_tuple(value):
             record = Record(tuple(one.name for one in class_lookup.fields_of(value)))
             return interp.attribute(record, name, node)
@@ -363,6 +380,22 @@ class ClassKind(Kind[Class]):
     def iterate(self, interp: Interpreter, value: Class, node: ast.expr) -> Stream | None:
         members = list(value.members.values())
         return Stream(len(members), lambda at, exact: members[at], streams.PARTS) if members else None
+
+
+_OBJECT = Name("builtins.object")
+
+
+def _of_every_class(interp: Interpreter, cls: Class, name: str) -> Value:
+    """``__mro__``, ``__bases__``, ``__base__`` or ``__module__`` of a class."""
+    if name == "__module__":
+        scope = cls.scope
+        while scope is not None and scope.parent is not None:
+            scope = scope.parent
+        told = scope.names.get("__name__") if scope is not None else None
+        return interp.read(told) if told is not None else interp.symbol(("attr", interp.identity(cls.source), name))
+    bases = class_lookup.lineage(cls) if name == "__mro__" else cls.bases
+    classes = [*bases, *([_OBJECT] if name == "__mro__" or not bases else [])]
+    return classes[0] if name == "__base__" else Sequence("tuple", [Binding(one) for one in classes])
 
 
 def _given(interp: Interpreter, value: Instance, name: str, kept: Value, asked: Value | None, node: ast.expr) -> Value:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 @model("dataclasses.is_dataclass")
 def _is_dataclass(interp: Interpreter, call: Call, value: Value, /) -> Value:
+    cls = value.cls if isinstance(value, Instance) else value
+    if isinstance(cls, Class) and class_lookup.is_dataclass(cls):
+        return True
     return False if isinstance(value, (TensorRef, Sequence, Mapping, TorchModule)) else DECLINED
 
 

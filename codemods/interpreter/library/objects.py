@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections.abc
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,14 @@ def _is_subclass(cls: Value, wanted: Value) -> bool | None:
         return python_classes.is_derived(cls, wanted.path) or None
     path = "builtins.tuple" if isinstance(cls, Record) else cls.path if isinstance(cls, Name) else ""
     return python_classes.is_subclass(path, wanted.path)
+
+
+@model(*(f"collections.abc.{name}.register" for name in collections.abc.__all__))
+def _register(interp: Interpreter, call: Call, cls: Value, /) -> Value:
+    """``collections.abc.Sequence.register(State)``, also as a decorator."""
+    if isinstance(cls, Class):
+        cls.registered.append(Name(call.name.removesuffix(".register")))
+    return cls
 
 
 @model("builtins.callable")

@@ -402,7 +402,7 @@ def _views(interp: Interpreter, call: Call, *tensors: Value, **keywords: Value) 
     return Sequence("tuple", [Binding(one) for one in views])
 
 
-@model("torch.Tensor.*", "torch.detach", "torch.detach_")
+@model("torch.Tensor.*", "torch.detach", "torch.detach_", "torch.is_floating_point", "torch.is_complex", "torch.numel")
 def _method(interp: Interpreter, call: Call, tensor: Value, /, *args: Value, **keywords: Value) -> Value:
     """``torch.Tensor.add(x, 1)``: the method."""
     if not isinstance(tensor, TensorRef):

@@ -140,6 +140,8 @@ class RetainedGraph(NamedTuple):
     """Whether the number of kept values is limited: then only graphs that no pass has freed are too many."""
     mixed: bool = False
     """Whether each value is a dictionary of tensors and other things."""
+    updated: Leaf | None = None
+    """The frozen parameter into which the statement puts the graph."""
 
 
 @dataclass(eq=False)
@@ -154,6 +156,8 @@ class Incidents:
     """The changes among them of tensors that are only supposed to be parameters."""
     thawed: set[Site] = field(default_factory=set)
     """Changes in place that gave frozen parameters a graph."""
+    updates: dict[tuple[Any, Leaf], StoreEvent] = field(default_factory=dict)
+    """Statements that write something with a graph into a frozen parameter of a layer, the first time that they did."""
     parts_changed: dict[Site, PartChange] = field(default_factory=dict)
     """In-place changes, under grad mode, of views that may not be changed."""
     bases_changed: dict[Site, BaseChange] = field(default_factory=dict)
