@@ -989,6 +989,57 @@ def test_what_goes_through_the_layers_of_an_unread_network_is_trained(layers: st
     assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.LIKELY)]
 
 
+BACKBONE = """\
+import timm
+import torch
+import torchvision
+from torch import nn
+from torchvision.models import resnet18
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 64, 3)
+        self.body = MADE
+        self.head = nn.Linear(512, 10)
+
+    def forward(self, x):
+        x = torch.relu(self.stem(x))
+        x[:, :, 0] = 0
+        x = CALLED
+        return self.head(x.mean((2, 3)))
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    loss = net(torch.randn(2, 3, 8, 8)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "called"),
+    [
+        ("resnet18()", "self.body.layer4(self.body.layer3(x))"),
+        ("resnet18(weights=None).layer1", "self.body(x)"),
+        ("torchvision.models.vgg16().features", "self.body[3](x)"),
+        ("torchvision.models.detection.fasterrcnn_resnet50_fpn()", "self.body.backbone.body(x)"),
+        ("timm.create_model('vit')", "self.body.forward_features(x)"),
+    ],
+)
+def test_parts_of_a_network_of_a_library_carry_the_graph_on(made: str, called: str) -> None:
+    text = BACKBONE.replace("MADE", made).replace("CALLED", called)
+    facts = analyze(Program.of(text, "train.py")).facts
+    assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.LIKELY)]
+
+
+def test_what_is_no_network_of_a_library_may_cut_the_graph() -> None:
+    text = BACKBONE.replace("MADE", "torchvision.models.ResNet18_Weights.DEFAULT.transforms()")
+    assert not analyze(Program.of(text.replace("CALLED", "self.body.adapted(x)"), "train.py")).facts
+
+
 ZOO = """\
 import sys
 import torch
