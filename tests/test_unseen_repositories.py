@@ -1040,6 +1040,60 @@ def test_what_is_no_network_of_a_library_may_cut_the_graph() -> None:
     assert not analyze(Program.of(text.replace("CALLED", "self.body.adapted(x)"), "train.py")).facts
 
 
+LARGE = f"""\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential({"nn.Linear(3, 3), " * 70})
+        self.hidden = nn.Linear(3, 3)
+        self.head = nn.Linear(3, 3)
+
+    def forward(self, x):
+        with torch.no_grad():
+            x = self.body(x)
+        return self.head(self.hidden(x).relu())
+
+net = Net()
+params = []
+LISTED
+optimizer = torch.optim.Adam(params)
+for x in torch.randn(3, 2, 3):
+    out = net(x)
+    optimizer.zero_grad()
+    out.mean().backward(retain_graph=True)
+    optimizer.step()
+    out.pow(2).mean().backward()
+"""
+LISTS = {
+    "items": """
+for name, p in net.named_parameters():
+    if p.requires_grad:
+        params.append(p)
+""",
+    "layers": """
+for layer in net.modules():
+    if isinstance(layer, nn.Linear):
+        params.append(layer.weight)
+        params.append(layer.bias)
+""",
+    "mapping": """
+found = {}
+for name, p in net.named_parameters():
+    found[name] = p
+params.extend(found.values())
+""",
+}
+
+
+@pytest.mark.parametrize("listed", LISTS.values(), ids=LISTS)
+def test_a_loop_that_lists_the_parameters_of_a_large_network_reaches_them_all(listed: str) -> None:
+    facts = analyze(Program.of(LARGE.replace("LISTED", listed), "train.py")).facts
+    assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.CERTAIN)]
+
+
 ZOO = """\
 import sys
 import torch
