@@ -989,6 +989,111 @@ def test_what_goes_through_the_layers_of_an_unread_network_is_trained(layers: st
     assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.LIKELY)]
 
 
+BACKBONE = """\
+import timm
+import torch
+import torchvision
+from torch import nn
+from torchvision.models import resnet18
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 64, 3)
+        self.body = MADE
+        self.head = nn.Linear(512, 10)
+
+    def forward(self, x):
+        x = torch.relu(self.stem(x))
+        x[:, :, 0] = 0
+        x = CALLED
+        return self.head(x.mean((2, 3)))
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    loss = net(torch.randn(2, 3, 8, 8)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "called"),
+    [
+        ("resnet18()", "self.body.layer4(self.body.layer3(x))"),
+        ("resnet18(weights=None).layer1", "self.body(x)"),
+        ("torchvision.models.vgg16().features", "self.body[3](x)"),
+        ("torchvision.models.detection.fasterrcnn_resnet50_fpn()", "self.body.backbone.body(x)"),
+        ("timm.create_model('vit')", "self.body.forward_features(x)"),
+    ],
+)
+def test_parts_of_a_network_of_a_library_carry_the_graph_on(made: str, called: str) -> None:
+    text = BACKBONE.replace("MADE", made).replace("CALLED", called)
+    facts = analyze(Program.of(text, "train.py")).facts
+    assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.LIKELY)]
+
+
+def test_what_is_no_network_of_a_library_may_cut_the_graph() -> None:
+    text = BACKBONE.replace("MADE", "torchvision.models.ResNet18_Weights.DEFAULT.transforms()")
+    assert not analyze(Program.of(text.replace("CALLED", "self.body.adapted(x)"), "train.py")).facts
+
+
+LARGE = f"""\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential({"nn.Linear(3, 3), " * 70})
+        self.hidden = nn.Linear(3, 3)
+        self.head = nn.Linear(3, 3)
+
+    def forward(self, x):
+        with torch.no_grad():
+            x = self.body(x)
+        return self.head(self.hidden(x).relu())
+
+net = Net()
+params = []
+LISTED
+optimizer = torch.optim.Adam(params)
+for x in torch.randn(3, 2, 3):
+    out = net(x)
+    optimizer.zero_grad()
+    out.mean().backward(retain_graph=True)
+    optimizer.step()
+    out.pow(2).mean().backward()
+"""
+LISTS = {
+    "items": """
+for name, p in net.named_parameters():
+    if p.requires_grad:
+        params.append(p)
+""",
+    "layers": """
+for layer in net.modules():
+    if isinstance(layer, nn.Linear):
+        params.append(layer.weight)
+        params.append(layer.bias)
+""",
+    "mapping": """
+found = {}
+for name, p in net.named_parameters():
+    found[name] = p
+params.extend(found.values())
+""",
+}
+
+
+@pytest.mark.parametrize("listed", LISTS.values(), ids=LISTS)
+def test_a_loop_that_lists_the_parameters_of_a_large_network_reaches_them_all(listed: str) -> None:
+    facts = analyze(Program.of(LARGE.replace("LISTED", listed), "train.py")).facts
+    assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.CERTAIN)]
+
+
 ZOO = """\
 import sys
 import torch

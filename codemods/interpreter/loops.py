@@ -86,6 +86,10 @@ SPAN = 130
 """The most iterations that are run to see what happens in some of them only."""
 COST = 12_000
 """Expressions and statements that running them all may take."""
+MANY = 512
+"""Limit for the modules or parameters of a large model, where little is done with each."""
+COST_OF_PARTS = 6_000
+"""Expressions and statements that running through the parts of a large model may take."""
 
 
 class UnrollPolicy:
@@ -142,6 +146,10 @@ class UnrollPolicy:
     def affords(self, count: int, most: int = streams.ITEMS) -> bool:
         """Whether so many iterations may be run."""
         return count <= most and (self._interp.steps_taken - self._steps) * count <= COST
+
+    def affords_all_parts(self, count: int) -> bool:
+        """Whether a loop may run through all parts of a large model: little is done with each, as where they are listed."""
+        return self.over_parts and count <= MANY and (self._interp.steps_taken - self._steps) * count <= COST_OF_PARTS
 
     def further(self) -> int:
         """Number of iterations behind the second without which a mistake may not show.
@@ -268,7 +276,7 @@ def _numbers(
         planned = turn + 2
     known = items.count or items.limit or 0
     in_full = plan.over_parts or plan.over_container(items) or interp.source.remembered(node, takes_out)
-    if known > planned and in_full and plan.affords(known, streams.PARTS):
+    if known > planned and in_full and (plan.affords(known, streams.PARTS) or plan.affords_all_parts(known)):
         yield from range(1, known)
         return
     most = items.limit or items.count or planned + 2

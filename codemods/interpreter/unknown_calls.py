@@ -83,13 +83,13 @@ def call_unknown(
     if receiver.leaf is not None and _MAKES_STATE.search(name):
         return interp.fresh_symbol(name)
     if name and (receiver.leaf is None or _PREPARES.search(name)):
-        return interp.opaque(label, [*values], node)
+        return interp.opaque(label, [*values], node, layer=_is_layer(key, name))
     return interp.opaque(
         label,
         [*values],
         node,
         receiver.leaf,
-        layer=not name and (_is_object_of_class(key) or _is_module_inside(key)),
+        layer=_is_layer(key, name),
         saved=unread_networks.saved(receiver.leaf),
     )
 
@@ -102,6 +102,27 @@ def is_model(interp: Interpreter, key: Hashable) -> bool:
     match key:
         case ("attr" | "parameter", _, str(name)):
             return name in interp.sources.models
+    return False
+
+
+def _is_layer(key: Hashable, name: str) -> bool:
+    """Whether a value that is called, or its attribute *name*, is a layer: the result is on the graph of the input."""
+    if name:
+        return _is_network(key)
+    return _is_object_of_class(key) or _is_module_inside(key)
+
+
+_NETWORKS = re.compile(r"torchvision\.models\.([a-z_]+\.)*[a-z]\w*$|timm\.create_model$")
+"""Functions of libraries that make networks."""
+
+
+def _is_network(key: Hashable) -> bool:
+    """Whether a value is a network that a library made, or a part of it: ``resnet50().layer1``."""
+    match key:
+        case ("new" | "~", "call", str(path), *_):
+            return _NETWORKS.match(path) is not None
+        case ("attr", of, _) | ("item", of, *_):
+            return _is_network(of)
     return False
 
 
@@ -126,7 +147,7 @@ def _is_module_inside(key: Hashable) -> bool:
             return _is_module_inside(of)
         case ("attr", _, "_modules"):
             return True
-    return False
+    return _is_network(key)
 
 
 def _of_gradient(interp: Interpreter, key: tuple[Hashable, ...], name: str) -> Value:
