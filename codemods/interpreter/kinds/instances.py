@@ -271,8 +271,8 @@ class InstanceKind(Kind[Instance]):
             return True
         if class_lookup.find(value, "__getattr__") is not None:
             is_item = isinstance(value.items, Mapping) and name in value.items.items
-            known = is_item or attributes.by_getattr(interp, value, name, comparisons.NOWHERE) is not attributes.MISSING
-            return known or None
+            given = attributes.by_getattr(interp, value, name, comparisons.NOWHERE)
+            return True if is_item or not (given is attributes.MISSING or isinstance(given, Symbol)) else None
         bases = (base for base in class_lookup.lineage(value.cls) if isinstance(base, (Class, Name)))
         known = all(isinstance(base, Class) or base.path.endswith(("Module", "object")) for base in bases)
         return False if known else None
