@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from functools import partial
 
 import pytest
 
@@ -791,3 +792,33 @@ def test_an_object_equals_no_constant_unless_its_class_compares() -> None:
     assert not facts(text.format(compares=""))
     compares = "    def __eq__(self, other): return True"
     assert certain(text.format(compares=compares))
+
+
+MODES = """
+        import argparse, yaml
+        settings = yaml.safe_load(open("settings.yaml"))
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--mode", default="plain")
+        args = parser.parse_args()
+        net = nn.Linear(4, 4)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for step in range(10):
+            loss = net(torch.randn(2, 4)).pow(2).mean()
+            opt.zero_grad()
+            if {mode} == "plain":
+                loss.backward()
+            {second} {mode} == "both":
+                loss.backward()
+                {again}
+            if {mode} == "half":
+                (loss / 2).backward()
+            opt.step()
+"""
+
+
+@pytest.mark.parametrize("second", ["if", "elif"])
+@pytest.mark.parametrize("mode", ["args.mode", "settings['mode']", "settings.get('mode')", "settings.mode"])
+def test_a_mode_that_the_likely_one_rules_out_is_followed_for_its_passes(mode: str, second: str) -> None:
+    text = partial(MODES.format, mode=mode, second=second)
+    assert certain(text(again="(2 * loss).backward()"))
+    assert not facts(text(again="pass"))

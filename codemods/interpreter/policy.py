@@ -137,7 +137,7 @@ class BranchPolicy:
         position = len(self.asked)
         changes = varies(key)
         flips = (changes or not optional or likely is prefer_false) and not periodic(key)
-        place, steers = self.place() if flips else (None, False)
+        place, steers = self.place() if flips or optional else (None, False)
         flips = flips and (steers or not compares_dimensions(key))
         asked_at = place, _form(key)
         if position < len(self.path.answers):
@@ -206,7 +206,13 @@ class BranchPolicy:
 
     def forks(self, position: int) -> bool:
         """Whether the question at *position* is worth a path with the opposite answer."""
-        return self.asked[position].flips and self._decides(position)
+        return (self.asked[position].flips or self.keeps_from_a_pass(position)) and self._decides(position)
+
+    def keeps_from_a_pass(self, position: int) -> bool:
+        """Whether an ``if`` that the answer decides goes around a pass: ``if mode == "both"`` behind ``== "plain"``."""
+        ways = self.ways()
+        sides = self._sides.get(position, {}).values()
+        return any(ways.begin_in(other) and not ways.begin_in(taken) for taken, other in sides)
 
     def _decides(self, position: int) -> bool:
         """Whether the answer to the question at *position* was ever of use."""
@@ -484,7 +490,8 @@ class Paths:
                 if position in towards:
                     turned = turned._replace(turned=(*turned.turned, (asked.place, not asked.answer)))
                 alternative = _Alternative(turned, asked.place, origin, is_nearer=position in towards)
-                goes_first = policy.path != self._first if lost else policy.turns_to_other_passes(position)
+                turns = policy.turns_to_other_passes(position) or policy.keeps_from_a_pass(position)
+                goes_first = policy.path != self._first if lost else turns
                 if goes_first:
                     queued.append(alternative)
                 else:
