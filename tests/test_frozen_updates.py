@@ -101,3 +101,39 @@ def test_an_update_that_a_pass_goes_through_keeps_no_graph_for_nothing() -> None
     )
     assert history(text) > 0
     assert not mended(text).observation.facts
+
+
+SHADOW = f"""\
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+shadow = {{name: p.detach().clone() for name, p in net.named_parameters()}}
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range({STEPS}):
+    loss = net(torch.randn(8, 4)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    for name, p in net.named_parameters():
+        UPDATE
+average = nn.ParameterList()
+average.parameters = shadow.values
+"""
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "shadow[name].mul_(0.9).add_(p, alpha=0.1)",
+        "shadow[name].copy_(0.9 * shadow[name] + 0.1 * p)",
+        "shadow[name] = 0.9 * shadow[name] + 0.1 * p",
+    ],
+)
+def test_averages_by_the_names_of_parameters_keep_no_graphs(update: str) -> None:
+    text = SHADOW.replace("UPDATE", update)
+    assert history(text) > STEPS
+    found = mended(text)
+    assert [type(one) for one in found.observation.facts] == [GraphHeld]
+    assert history(found.patched.files[0].text) == 0
+    assert not mended(text.replace("* p", "* p.detach()").replace("add_(p,", "add_(p.data,")).observation.facts

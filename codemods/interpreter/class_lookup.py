@@ -76,6 +76,11 @@ def is_named_tuple(cls: Class) -> bool:
     return any(isinstance(base, Name) and base.last == "NamedTuple" for base in cls.bases)
 
 
+def is_typed_dict(cls: Class) -> bool:
+    """Whether a class is derived from ``typing.TypedDict``: a call of it makes a plain dictionary."""
+    return "TypedDict" in last_names(cls)
+
+
 def is_container(cls: Class, name: str) -> bool:
     """Whether a class is derived from Python's own container *name*; a named tuple's is one of ``tuple``."""
     return name in last_names(cls) or (

@@ -308,6 +308,8 @@ class ClassKind(Kind[Class]):
         self, interp: Interpreter, value: Class, args: list[Value], keywords: dict[str, Value], node: ast.expr
     ) -> Value:
         """A new object of the class, or what the ``__call__`` of its metaclass gives in its place."""
+        if class_lookup.is_typed_dict(value):
+            return interp.call(Name("builtins.dict"), args, keywords, node)
         own = class_lookup.find(Instance(value.metaclass), "__call__") if value.metaclass is not None else None
         if not isinstance(own, Function) or any(_is_called_for(frame, own, value) for frame in interp.frames):
             return calls.instantiate(interp, value, args, keywords, node)

@@ -50,6 +50,12 @@ def _chain_map(interp: Interpreter, call: Call, *maps: Value) -> Value:
     return Chain(list(maps) or [Mapping()])
 
 
+@model("typing.TypedDict", "typing_extensions.TypedDict")
+def _typed_dict(interp: Interpreter, call: Call, *_: Value, **__: Value) -> Value:
+    """``TypedDict("State", {"h": Tensor})``: what makes plain dictionaries."""
+    return Name("builtins.dict")
+
+
 @model("collections.namedtuple")
 def _namedtuple(
     interp: Interpreter, call: Call, typename: Value, field_names: Value, *, defaults: Value = None, **_: Value

@@ -85,8 +85,9 @@ def _named_parameters(
     pairs = []
     for name, tensor in _parameters(interp, call, module):
         called: Value = name
-        if called is None:
-            called = interp.fresh_symbol("name")
+        if called is None:  # the same each time that it is asked for, and another one than that of the next layer
+            of = tensor.cell.leaf if tensor.cell.leaf is not None else tensor.cell
+            called = interp.symbol(("~", "name", interp.identity(module), interp.identity(of)))
             interp.named[called.key] = module
         pairs.append(module_tree.pair(called, tensor))
     return Sequence("list", pairs)
