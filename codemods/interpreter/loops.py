@@ -148,7 +148,7 @@ class UnrollPolicy:
         return count <= most and (self._interp.steps_taken - self._steps) * count <= COST
 
     def affords_all_parts(self, count: int) -> bool:
-        """Whether a loop may run through all parts of a large model: little is done with each, as where they are listed."""
+        """Whether a loop may run through all parts of a large model: little is done with each, as in listing them."""
         return self.over_parts and count <= MANY and (self._interp.steps_taken - self._steps) * count <= COST_OF_PARTS
 
     def further(self) -> int:
