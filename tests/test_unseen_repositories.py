@@ -1094,6 +1094,73 @@ def test_a_loop_that_lists_the_parameters_of_a_large_network_reaches_them_all(li
     assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.CERTAIN)]
 
 
+RESUMED = """\
+import sys
+import torch
+from torch import nn
+
+class Agent:
+    def __init__(self):
+        self.policy = nn.Linear(4, 2)
+        self.log_alpha = torch.zeros(1, requires_grad=True)
+        self.optimizer = torch.optim.Adam([self.log_alpha])
+
+    def learn(self, x):
+        entropy = self.policy(x).log_softmax(1).detach()
+        loss = (self.log_alpha * (entropy + 1)).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+agent = Agent()
+state = torch.load(sys.argv[1])
+RESTORED
+for _ in range(3):
+    agent.learn(torch.randn(2, 4))
+"""
+RESTORED = {
+    "item": 'agent.log_alpha = state["log_alpha"]',
+    "moved": 'agent.log_alpha = state["agent"]["log_alpha"].to("cpu")',
+    "get": 'agent.log_alpha = state.get("log_alpha")',
+    "setattr": 'for name in ("log_alpha", "other"):\n    setattr(agent, name, state[name])',
+    "pair": 'agent.log_alpha, epoch = state["log_alpha"], state["epoch"]',
+    "optimizer": 'agent.log_alpha = state["log_alpha"]\nagent.optimizer = torch.optim.Adam([agent.log_alpha])',
+}
+
+
+@pytest.mark.parametrize("restored", RESTORED.values(), ids=RESTORED)
+def test_a_loaded_tensor_in_the_place_of_a_leaf_may_require_a_gradient(restored: str) -> None:
+    assert not analyze(Program.of(RESUMED.replace("RESTORED", restored), "train.py")).facts
+
+
+def test_a_loaded_tensor_that_an_optimizer_is_given_may_require_a_gradient() -> None:
+    text = """
+        import torch
+        state = torch.load("state.pt")
+        latent = state["latent"]
+        optimizer = torch.optim.SGD([latent], 0.1)
+        for _ in range(3):
+            loss = (latent * torch.randn(3)).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """
+    assert not analyze(Program.of(textwrap.dedent(text), "train.py")).facts
+
+
+def test_loaded_data_have_no_graph() -> None:
+    text = """
+        import torch
+        from torch import nn
+        net, data = nn.Linear(3, 2), torch.load("data.pt")
+        for _ in range(3):
+            loss = (net(data["x"]).detach() - data["y"]).pow(2).mean()
+            loss.backward()
+        """
+    facts = analyze(Program.of(textwrap.dedent(text), "train.py")).facts
+    assert [(fact.kind, fact.certainty) for fact in facts] == [("cut graph", Certainty.CERTAIN)]
+
+
 ZOO = """\
 import sys
 import torch

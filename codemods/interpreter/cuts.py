@@ -186,6 +186,8 @@ def given_without_flag(interp: Interpreter, params: Value, node: ast.expr) -> li
     places = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
     found = []
     for at, part in enumerate(_parts([params])):
+        if isinstance(part, TensorRef) and part.cell.loaded:
+            part.cell.vague = True  # as it was saved, maybe a leaf that requires grad
         if isinstance(part, TensorRef) and part.cell.node is None and not _may_require_grad(part.cell):
             place = places[at] if at < len(places) else written
             part.cell.detachment = Detachment((DetachSite(interp.site(place), "unflagged", ()),))
@@ -263,6 +265,16 @@ def maybe_copied(tensor: TensorRef, name: str) -> TensorRef:
 def is_unflagged(cell: TensorImpl) -> bool:
     """Whether a tensor was given to an optimizer, and does not require grad."""
     return cell.detachment is not None and cell.detachment.cuts[0].how == "unflagged"
+
+
+def put_in_place(former: Value, value: Value) -> None:
+    """Note that a loaded *value* may require grad, for it takes the place of one that does (``self.a = state["a"]``).
+
+    ``torch.save`` keeps ``requires_grad`` of a leaf, and ``torch.load`` gives it back.
+    """
+    trained = isinstance(former, TensorRef) and former.cell.node is not None
+    if trained and isinstance(value, TensorRef) and value.cell.loaded:
+        value.cell.vague = True
 
 
 def is_vague(value: Value) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
+    cuts,
     definitions,
     devices,
     effects,
@@ -62,6 +63,7 @@ def assign(interp: Interpreter, target: ast.expr, value: Value, expression: ast.
             former = scope.names.get(target.id)
             if former is not None and former.value is not value:
                 holding.given_up(interp, former.value, value if isinstance(expression, _BUILDING) else None)
+                cuts.put_in_place(former.value, value)
             scope.names[target.id] = interp.slot(value, target.id, expression)
         case ast.Tuple() | ast.List():
             _assign_several(interp, target, value, expression)

@@ -244,6 +244,8 @@ def call_tensor_method(
         result = operate(interp, name, args, {"self": tensor, **keywords}, node)
     else:
         result = operate(interp, name, [*args[:at], tensor, *args[at:]], keywords, node)
+    if isinstance(result, TensorRef) and not is_operation(name):  # `checkpoint.get("scale")`
+        result.cell.loaded = tensor.cell.loaded
     of, new = tensor.cell.node, result.cell.node if isinstance(result, TensorRef) else None
     if of is not None and new is not None and not is_operation(name) and _may_be_of_object(of):
         for one in (of, new):

@@ -121,6 +121,8 @@ class TensorImpl:
     """For a tensor without a graph: the lost one that it could have."""
     vague: bool = False
     """For a tensor without a graph: whether an unknown value entered it, so that it may have one."""
+    loaded: bool = False
+    """Whether it was read from a file, in which a tensor is saved with its ``requires_grad``."""
     mixed: bool = False
     """Whether an unknown value was written into it, so that it may be no leaf."""
     on_cpu: bool = False

@@ -13,6 +13,7 @@ from autofix.codemods.interpreter import (
     calls,
     class_lookup,
     comparisons,
+    cuts,
     definitions,
     elements,
     errors,
@@ -167,6 +168,7 @@ class InstanceKind(Kind[Instance]):
         former = value.names.get(name)
         if former is not None and former.value is not slot.value:
             holding.given_up(interp, former.value)
+            cuts.put_in_place(former.value, slot.value)
             if interp.statement in interp.incidents.asked and class_lookup.is_module(value):
                 gradients.note_refused(interp, former.value, slot.value, by.expression, by.target)
         value.names[name] = slot

@@ -171,6 +171,7 @@ class TensorKind(Kind[TensorRef]):
             if put is not None:
                 return interp.read(put)
         picked = _of_tensor_item(interp, value, index, node)
+        picked.cell.loaded = value.cell.loaded
         if isinstance(index, (str, int, Symbol)):
             opaque_results.note_reading(interp, value, interp.key(index), picked)
         picked.cell.extent = extents.of_item(extents.extent_of(value), index)

@@ -277,6 +277,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     made.cell.constant = dtypes.is_written_out(last, args)
     made.cell.counted = dtypes.dimensions_of_numbers(last, args, keywords)
     made.cell.vague = keywords.get("requires_grad", False) is not False
+    made.cell.loaded = last == "load"
     cuts.note_inference(interp, made.cell)
     return made
 
