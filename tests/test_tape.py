@@ -423,6 +423,26 @@ def test_only_a_tensor_without_dimensions_cannot_be_indexed(expression: str, gon
     assert any(isinstance(fact, LegacyApi) for fact in see(program).facts) == gone
 
 
+@pytest.mark.parametrize(
+    ("operand", "is_number"),
+    [("args.views", True), ("len(batches)", True), ("(step + 1)", True), ("settings['weight']", False)],
+)
+def test_a_loss_beside_one_number_has_no_dimensions(operand: str, *, is_number: bool) -> None:
+    program = f"""
+    import argparse, yaml
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--views", type=int, default=4)
+    args = parser.parse_args()
+    settings = yaml.safe_load(open("settings.yaml"))
+    batches = open("batches.txt").readlines()
+    for step in range(10):
+        loss = net(x).mean() / {operand}
+        loss.backward()
+        print(loss.data[0])
+    """
+    assert any(isinstance(fact, LegacyApi) for fact in see(program).facts) == is_number
+
+
 def test_a_function_that_nobody_calls_is_read_as_if_somebody_did() -> None:
     program = """
     def train(model, loader, optimizer, criterion):

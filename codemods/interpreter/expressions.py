@@ -208,7 +208,7 @@ def _of_tensors(interp: Interpreter, kind: type[ast.operator], left: Value, righ
     for value in (left, right):
         if isinstance(value, TensorRef):
             scalar = scalar and value.cell.scalar
-        elif not isinstance(value, (int, float)):
+        elif not _is_one_number(value):
             scalar = None
     if name in _WITHOUT_GRADIENT:
         made = interp.data(scalar=scalar)
@@ -222,6 +222,16 @@ def _of_tensors(interp: Interpreter, kind: type[ast.operator], left: Value, righ
     computed.cell.extent = extents.of_operation(name, [left, right], {}, scalar)
     computed.cell.length = extents.length_of_operation(name, [left, right])
     return computed
+
+
+def _is_one_number(value: Value) -> bool:
+    """Whether an operand beside a tensor is one number: a constant, a counter, a length, a command-line option."""
+    if not isinstance(value, Symbol):
+        return isinstance(value, (int, float))
+    match value.key:
+        case ("attr", ("arguments", _), _):
+            return True
+    return attributes.is_number(value.key)
 
 
 def _of_containers(interp: Interpreter, kind: type[ast.operator], left: Value, right: Value, node: ast.expr) -> Value:

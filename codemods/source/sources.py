@@ -297,13 +297,12 @@ class Sources:
         return self._modules[asked]
 
     def _places_of(self, name: str, level: int, importer: str) -> Iterable[str]:
-        """:func:`places_of` the module, those in folders that no script lies in last."""
+        """:func:`places_of` the module; folders that are packages come last, for no script's own folder is one."""
         places = places_of(name, level, importer, self._roots)
         if level or not self._packages:
             return places
-        found = list(places)
-        levels = name.count(".") + 1
-        return sorted(found, key=lambda place: _above(place, levels) in self._packages)
+        parts = name.count(".") + 1
+        return sorted(places, key=lambda place: _above(place, parts) in self._packages)
 
 
 _RELATIVE = re.compile(r"^[ \t]*from[ \t]+(\.+)[\w.]*[ \t]+import\b", re.MULTILINE)
