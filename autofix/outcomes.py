@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from autofix.checking import Edit, Options, Problem, Result
-from autofix.codemods.facts import Span
+from autofix.codemods.facts import Fact, Span
 from autofix.exits import Exit
 from autofix.findings import Finding, Place
 from autofix.project import files
@@ -43,6 +43,7 @@ class Outcomes:
         """Number of files that are sound but not written in Python: notebooks for other languages."""
         self._edits: dict[str, Edit] = {}
         self._told: dict[tuple[str, Span], Finding] = {}
+        self._of_kinds: dict[tuple[type[Fact], Span], Finding] = {}
         self._read: dict[Finding, set[str]] = {}
         """Files of the programs that show a finding, by finding."""
 
@@ -63,12 +64,22 @@ class Outcomes:
             self._edits[edit.file.name] = edit.after(self._edits.get(edit.file.name))
         read = {result.file.name, *result.project.companions}
         for finding in result.analysis.findings:
-            told = self._told.setdefault((finding.code, finding.cause), finding)
-            if told is finding:
+            told = self._told_before(finding)
+            if told is None:
                 self.findings.append(finding)
             elif finding.fixed and not told.fixed:  # as another script leads to it, it is certain
-                self.findings[self.findings.index(told)] = self._told[finding.code, finding.cause] = finding
+                self.findings[self.findings.index(told)] = finding
+            if told is None or (finding.fixed and not told.fixed):
+                self._told[finding.code, finding.cause] = self._of_kinds[type(finding.fact), finding.cause] = finding
             self._read.setdefault(finding, set()).update(read)
+
+    def _told_before(self, finding: Finding) -> Finding | None:
+        """The same mistake as another script leads to it: of one code, or of one kind where one has no repair."""
+        told = self._told.get((finding.code, finding.cause))
+        if told is not None:
+            return told
+        of_kind = self._of_kinds.get((type(finding.fact), finding.cause))
+        return None if of_kind is None or (of_kind.fixed and finding.fixed) else of_kind
 
     def _add_problem(self, problem: Problem) -> None:
         self.tell(str(problem))

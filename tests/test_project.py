@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from autofix.checking import Result, check
 from autofix.cli import main
+from autofix.codemods.rewriting.patch import Patch
+from autofix.outcomes import Outcomes
 from autofix.project import files
 from autofix.project.gather import MOST_FILES, gather
 
@@ -357,3 +360,19 @@ def test_a_file_with_relative_imports_is_no_script(*, relative: bool, found: str
     own = "from .helpers import Other\nfrom .losses import half\n" if relative else ""
     script = put("sim/train.py", own + textwrap.dedent(TRAIN), module="helpers")
     assert {place for place, _ in places(next(check([script])))} == {found}
+
+
+def test_a_mistake_that_one_of_two_scripts_has_no_repair_for_is_told_once() -> None:
+    """As one of them leads to it, the mistake is certain and repaired: what the other knows of it adds nothing."""
+    put("model.py", MODEL)
+    first, second = (next(check([put(name, TRAIN, module="model")])) for name in ("first.py", "second.py"))
+    assert isinstance(first, Result)
+    assert isinstance(second, Result)
+    (finding,) = second.analysis.findings
+    is_open = replace(finding, code="AF100", fixed=False, remedy="")
+    left = replace(second, analysis=replace(second.analysis, findings=(is_open,), patch=Patch(second.analysis.program)))
+    for results in ((first, left), (left, first)):
+        outcomes = Outcomes(tell=lambda _: None)
+        for result in results:
+            outcomes.add(result)
+        assert outcomes.findings == list(first.analysis.findings)
