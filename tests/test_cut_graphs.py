@@ -545,3 +545,13 @@ def test_a_graph_whose_values_are_read_several_times_is_walked_once() -> None:
     """Without that the number of ways doubles with each line, and the analysis would not end."""
     text = "import torch\nx = torch.rand(3, requires_grad=True)\n" + "x = x * x + x\n" * 64 + "x.sum().backward()\n"
     assert analyze(Program.of(text, "ways.py")).facts == ()
+
+
+@pytest.mark.parametrize(
+    "sent", ["autograd.grad(outputs=target, inputs=w)", "autograd.grad(target, w)", "autograd.backward(tensors=target)"]
+)
+def test_a_message_names_the_tensor_that_is_sent_back_also_as_a_keyword(sent: str) -> None:
+    text = f"w = torch.randn(3, requires_grad=True)\ntarget = w.detach().sum()\ntorch.{sent}\n"
+    (fact,) = analyze(Program.of(HEADER + text, "train.py")).facts
+    assert isinstance(fact, CutGraph)
+    assert fact.name == "target"

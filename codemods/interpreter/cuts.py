@@ -515,6 +515,9 @@ def nodes_under(tops: Iterable[Node]) -> dict[int, Node]:
 def name_of(interp: Interpreter, node: ast.expr) -> str:
     """The user's text of what is sent backward."""
     if isinstance(node, ast.Call):
+        for keyword in node.keywords:
+            if keyword.arg in ("outputs", "tensors"):  # of `autograd.grad` and `autograd.backward`
+                return interp.source.text_of(keyword.value)
         if isinstance(node.func, ast.Attribute) and not node.args:
             return interp.source.text_of(node.func.value)
         if node.args:
