@@ -64,14 +64,16 @@ class Outcomes:
             self._edits[edit.file.name] = edit.after(self._edits.get(edit.file.name))
         read = {result.file.name, *result.project.companions}
         for finding in result.analysis.findings:
+            self._read.setdefault(finding, set()).update(read)
             told = self._told_before(finding)
             if told is None:
                 self.findings.append(finding)
             elif finding.fixed and not told.fixed:  # as another script leads to it, it is certain
                 self.findings[self.findings.index(told)] = finding
-            if told is None or (finding.fixed and not told.fixed):
-                self._told[finding.code, finding.cause] = self._of_kinds[type(finding.fact), finding.cause] = finding
-            self._read.setdefault(finding, set()).update(read)
+                del self._told[told.code, told.cause]
+            else:
+                continue
+            self._told[finding.code, finding.cause] = self._of_kinds[type(finding.fact), finding.cause] = finding
 
     def _told_before(self, finding: Finding) -> Finding | None:
         """The same mistake as another script leads to it: of one code, or of one kind where one has no repair."""
@@ -79,7 +81,7 @@ class Outcomes:
         if told is not None:
             return told
         of_kind = self._of_kinds.get((type(finding.fact), finding.cause))
-        return None if of_kind is None or (of_kind.fixed and finding.fixed) else of_kind
+        return of_kind if of_kind is not None and of_kind.fixed is not finding.fixed else None
 
     def _add_problem(self, problem: Problem) -> None:
         self.tell(str(problem))

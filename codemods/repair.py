@@ -317,14 +317,14 @@ class _Search:
             return None
         return self._lighter(reached, deeper, case.way, case.seen, case.fact) or _both(reached, deeper)
 
-    def _first_offer(self, fact: Fact, tree: Tree, program: Program) -> tuple[Codemod, Candidate] | tuple[None, None]:
-        """The first candidate for a fact, of the first codemod that has one."""
+    def _first_offer(self, fact: Fact, tree: Tree, program: Program) -> tuple[Codemod, Candidate] | None:
+        """The first candidate for a fact, of the first codemod that has one; None where none has."""
         for kind in self.codemods:
             if isinstance(fact, kind.answers):
                 rule = kind(CodemodContext(filename=program.path))
                 for candidate in _distinct(self.offers(rule, fact, tree), {program, *self.rejected}):
                     return rule, candidate
-        return None, None
+        return None
 
     def at_once(self, facts: Sequence[Fact], seen: AnalysisResult, program: Program) -> _Reached | None:
         """One patch with the first candidate for each of several *facts* that have nothing to do with one another.
@@ -335,12 +335,13 @@ class _Search:
         edits: list[Replacement] = []
         chosen: list[tuple[Fact, Codemod, Candidate]] = []
         for fact in facts:
-            rule, candidate = self._first_offer(fact, tree, program)
+            offer = self._first_offer(fact, tree, program)
             is_old = isinstance(fact, _OLD)
-            if is_old and candidate is None:
+            if is_old and offer is None:
                 continue  # it has nothing to do with the others
-            if rule is None or candidate is None or candidate.last:
+            if offer is None or offer[1].last:
                 return None
+            rule, candidate = offer
             further = [edit for edit in candidate.patch.edits if edit not in edits]
             if any(one.overlaps(edit) for one in edits for edit in further):
                 if is_old:

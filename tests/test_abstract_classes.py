@@ -90,6 +90,10 @@ class Hooked(abc.ABC):
 class Plain:
     h: int
 
+@dataclasses.dataclass(order=True)
+class Ordered:
+    h: int
+
 @Told.register
 class Pair:
     def __init__(self, h, c):
@@ -152,6 +156,8 @@ Sequence.register(Asked)
         "hasattr(Pair(1, 2), '__eq__')",
         "hasattr(Table(h=1), 'h')",
         "dataclasses.is_dataclass(Plain(1))",
+        "dataclasses.is_dataclass(Ordered(1))",
+        "hasattr(Ordered(1), '__dataclass_fields__')",
         "dataclasses.is_dataclass(Plain)",
         "Pair in type(Later(1, 2)).__mro__",
         "Base in type(Later(1, 2)).__mro__",

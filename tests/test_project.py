@@ -376,3 +376,19 @@ def test_a_mistake_that_one_of_two_scripts_has_no_repair_for_is_told_once() -> N
         for result in results:
             outcomes.add(result)
         assert outcomes.findings == list(first.analysis.findings)
+        outcomes.add(left)
+        outcomes.add(first)
+        assert outcomes.findings == list(first.analysis.findings)
+
+
+def test_two_findings_without_a_repair_are_told_by_their_codes() -> None:
+    put("model.py", MODEL)
+    result = next(check([put("train.py", TRAIN, module="model")]))
+    assert isinstance(result, Result)
+    (finding,) = result.analysis.findings
+    outcomes = Outcomes(tell=lambda _: None)
+    for code in ("AF100", "AF102"):
+        is_open = replace(finding, code=code, fixed=False)
+        analysis = replace(result.analysis, findings=(is_open,), patch=Patch(result.analysis.program))
+        outcomes.add(replace(result, analysis=analysis))
+    assert [one.code for one in outcomes.findings] == ["AF100", "AF102"]

@@ -19,7 +19,6 @@ from autofix.codemods.interpreter import (
     overridden,
     written,
 )
-from autofix.codemods.interpreter.forms import is_made_whole
 from autofix.codemods.interpreter.generators import LAZY, Generator, drained
 from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.state.environment import Frame
@@ -302,7 +301,7 @@ def instantiate(
     instance.names.update(defaults)
     if isinstance(class_lookup.find(instance, "__post_init__"), Function):
         call_method_of(interp, instance, "__post_init__", [], node)
-    instance.whole = is_made_whole(cls.node) or class_lookup.is_named_tuple(cls)
+    instance.whole = class_lookup.is_written_dataclass(cls.node) or class_lookup.is_named_tuple(cls)
     return instance
 
 

@@ -119,10 +119,15 @@ def answers_itself(cls: Class) -> bool:
     return any(find(Instance(one), name) is not None for one in kinds for name in _DECIDES)
 
 
+def is_written_dataclass(node: ast.ClassDef) -> bool:
+    """Whether ``@dataclass`` is written above a class: who makes its objects gives them all their parts."""
+    names = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
+    return any(last_name(name) == "dataclass" for name in names)
+
+
 def is_dataclass(cls: Class) -> bool:
     """Whether ``@dataclass`` is written above a class, or one that it is derived from."""
-    written = (one.node for one in lineage(cls) if isinstance(one, Class))
-    return any(last_name(decorator) == "dataclass" for node in written for decorator in node.decorator_list)
+    return any(is_written_dataclass(one.node) for one in lineage(cls) if isinstance(one, Class))
 
 
 class Annotated(NamedTuple):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.graph import Detachment, DetachSite, Leaf, Node, Operand, Saved
 from autofix.codemods.facts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS
+from autofix.codemods.interpreter import written
 from autofix.codemods.interpreter.state.incidents import BackwardWithoutGraph, UnusedInput
 from autofix.codemods.interpreter.values import (
     Instance,
@@ -182,14 +183,14 @@ def freeze(interp: Interpreter, leaf: Leaf, wanted: Value, node: ast.expr) -> No
 
 def given_without_flag(interp: Interpreter, params: Value, node: ast.expr) -> list[TensorImpl]:
     """The tensors among what an optimizer is given that do not require grad: what is computed of them has no graph."""
-    written = node.args[0] if isinstance(node, ast.Call) and node.args else node
-    places = written.elts if isinstance(written, (ast.List, ast.Tuple)) else []
+    listed = node.args[0] if isinstance(node, ast.Call) and node.args else node
+    places = listed.elts if isinstance(listed, (ast.List, ast.Tuple)) else []
     found = []
     for at, part in enumerate(_parts([params])):
         if isinstance(part, TensorRef) and part.cell.loaded:
             part.cell.vague = True  # as it was saved, maybe a leaf that requires grad
         if isinstance(part, TensorRef) and part.cell.node is None and not _may_require_grad(part.cell):
-            place = places[at] if at < len(places) else written
+            place = places[at] if at < len(places) else listed
             part.cell.detachment = Detachment((DetachSite(interp.site(place), "unflagged", ()),))
             found.append(part.cell)
     return found
@@ -515,9 +516,9 @@ def nodes_under(tops: Iterable[Node]) -> dict[int, Node]:
 def name_of(interp: Interpreter, node: ast.expr) -> str:
     """The user's text of what is sent backward."""
     if isinstance(node, ast.Call):
-        for keyword in node.keywords:
-            if keyword.arg in ("outputs", "tensors"):  # of `autograd.grad` and `autograd.backward`
-                return interp.source.text_of(keyword.value)
+        named = written.keyword(node, "outputs") or written.keyword(node, "tensors")  # of `autograd`'s functions
+        if named is not None:
+            return interp.source.text_of(named)
         if isinstance(node.func, ast.Attribute) and not node.args:
             return interp.source.text_of(node.func.value)
         if node.args:

@@ -218,9 +218,3 @@ def is_frozen(node: ast.ClassDef) -> bool:
         and any(part.arg == "frozen" and getattr(part.value, "value", False) is True for part in one.keywords)
         for one in node.decorator_list
     )
-
-
-def is_made_whole(node: ast.ClassDef) -> bool:
-    """Whether a class is a dataclass: who makes its objects gives them all their parts."""
-    names = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
-    return any(ast.unparse(name).rpartition(".")[2] == "dataclass" for name in names)

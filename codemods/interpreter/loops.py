@@ -143,13 +143,14 @@ class UnrollPolicy:
         listed = items.count is not None and items.whole > streams.RANGE and not items.lazy
         return listed and not self._own_passes()
 
-    def affords(self, count: int, most: int = streams.ITEMS) -> bool:
+    def affords(self, count: int, most: int = streams.ITEMS, cost: int = COST) -> bool:
         """Whether so many iterations may be run."""
-        return count <= most and (self._interp.steps_taken - self._steps) * count <= COST
+        return count <= most and (self._interp.steps_taken - self._steps) * count <= cost
 
-    def affords_all_parts(self, count: int) -> bool:
-        """Whether a loop may run through all parts of a large model, as one that lists them may."""
-        return self.over_parts and count <= MANY and (self._interp.steps_taken - self._steps) * count <= COST_OF_PARTS
+    def affords_all(self, count: int) -> bool:
+        """Whether a loop may run through so many known items: all parts of a large model where it only lists them."""
+        large = self.over_parts and self.affords(count, MANY, COST_OF_PARTS)
+        return large or self.affords(count, streams.PARTS)
 
     def further(self) -> int:
         """Number of iterations behind the second without which a mistake may not show.
@@ -276,7 +277,7 @@ def _numbers(
         planned = turn + 2
     known = items.count or items.limit or 0
     in_full = plan.over_parts or plan.over_container(items) or interp.source.remembered(node, takes_out)
-    if known > planned and in_full and (plan.affords(known, streams.PARTS) or plan.affords_all_parts(known)):
+    if known > planned and in_full and plan.affords_all(known):
         yield from range(1, known)
         return
     most = items.limit or items.count or planned + 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import attributes, class_lookup, mapping_keys, python_classes
+from autofix.codemods.interpreter import attributes, class_lookup, comparisons, mapping_keys, python_classes
 from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.library import objects
 from autofix.codemods.interpreter.values import (
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 Bound = dict[str, Value]
-_NOWHERE = ast.Name("", ast.Load())
 _SEQUENCES = ("list", "tuple", "deque")
 
 
@@ -83,19 +82,19 @@ def _is_sequence(subject: Value) -> bool:
     return isinstance(subject, Instance) and any(class_lookup.is_container(subject.cls, kind) for kind in _SEQUENCES)
 
 
-def _items_by_methods(interp: Interpreter, subject: Instance, node: ast.expr) -> Sequence | None:
+def _items_by_methods(interp: Interpreter, subject: Instance) -> Sequence | None:
     """The items of an object that is a sequence by its class, as its own methods give them; None where they do not."""
     if python_classes.is_derived(subject.cls, "collections.abc.Sequence") is not True:
         return None
-    length = kind_of(subject).length(interp, subject, node)
+    length = kind_of(subject).length(interp, subject, comparisons.NOWHERE)
     if not isinstance(length, int):
         return None
-    return Sequence("tuple", [Binding(interp.item(subject, at, node)) for at in range(length)])
+    return Sequence("tuple", [Binding(interp.item(subject, at, comparisons.NOWHERE)) for at in range(length)])
 
 
 def _matches_items(interp: Interpreter, subject: Value, patterns: list[ast.pattern], bound: Bound) -> bool | None:
     if isinstance(subject, Instance) and not class_lookup.is_named_tuple(subject.cls):
-        subject = _items_by_methods(interp, subject, _NOWHERE) or subject
+        subject = _items_by_methods(interp, subject) or subject
     if not isinstance(subject, Sequence) or subject.more:
         _unknown_parts(interp, patterns, bound)
         return None if isinstance(subject, (Sequence, Symbol)) or _is_sequence(subject) else False

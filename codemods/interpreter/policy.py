@@ -490,8 +490,10 @@ class Paths:
                 if position in towards:
                     turned = turned._replace(turned=(*turned.turned, (asked.place, not asked.answer)))
                 alternative = _Alternative(turned, asked.place, origin, is_nearer=position in towards)
-                turns = policy.turns_to_other_passes(position) or policy.keeps_from_a_pass(position)
-                goes_first = policy.path != self._first if lost else turns
+                if lost:
+                    goes_first = policy.path != self._first
+                else:
+                    goes_first = policy.turns_to_other_passes(position) or policy.keeps_from_a_pass(position)
                 if goes_first:
                     queued.append(alternative)
                 else:

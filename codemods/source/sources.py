@@ -11,7 +11,7 @@ import posixpath
 import re
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -290,19 +290,11 @@ class Sources:
         """The file that ``import name`` in *importer* means, with *level* dots before it; None where it has none."""
         asked = name, level, importer.path
         if asked not in self._modules:
-            places = self._places_of(name, level, importer.path) if self._by_place else ()
+            places = places_of(name, level, importer.path, self._roots, self._packages) if self._by_place else ()
             found = [self._by_place[place] for place in places if place in self._by_place]
             # A module that has the name itself means another one.
             self._modules[asked] = next((one for one in found if one is not importer), found[0] if found else None)
         return self._modules[asked]
-
-    def _places_of(self, name: str, level: int, importer: str) -> Iterable[str]:
-        """:func:`places_of` the module; folders that are packages come last, for no script's own folder is one."""
-        places = places_of(name, level, importer, self._roots)
-        if level or not self._packages:
-            return places
-        parts = name.count(".") + 1
-        return sorted(places, key=lambda place: _above(place, parts) in self._packages)
 
 
 _RELATIVE = re.compile(r"^[ \t]*from[ \t]+(\.+)[\w.]*[ \t]+import\b", re.MULTILINE)
@@ -340,11 +332,14 @@ INSTALLED = ("torch", "numpy")
 """Packages that no project has its own of."""
 
 
-def places_of(name: str, level: int, importer: str, roots: Sequence[str] = ()) -> Iterator[str]:
+def places_of(
+    name: str, level: int, importer: str, roots: Sequence[str] = (), packages: Collection[str] = ()
+) -> Iterator[str]:
     """Paths at which the module of an import may lie, the likeliest first, without the ending that names the file.
 
     An import without dots is looked for in the importer's folder (a script's own folder is on its path) and in those
-    above it (which hold the packages that the importer is part of), then in the project's import *roots*.
+    above it (which hold the packages that the importer is part of), then in the project's import *roots*.  Folders that
+    are *packages* come last: none is a script's own.
     A package's part for torch, as ``garage.torch``, is not what its files mean by ``import torch``.
     """
     if not level and name.partition(".")[0] in INSTALLED:
@@ -358,14 +353,13 @@ def places_of(name: str, level: int, importer: str, roots: Sequence[str] = ()) -
             folder = posixpath.dirname(folder)
         yield posixpath.join(folder, below).rstrip("/")
         return
-    while True:
+    folders = [folder]
+    while (above := posixpath.dirname(folders[-1])) != folders[-1]:
+        folders.append(above)
+    paths = [posixpath.normpath(root.replace("\\", "/")) for root in roots]
+    folders += ["" if path == "." else path for path in paths]
+    for folder in sorted(folders, key=lambda folder: folder in packages):
         yield posixpath.join(folder, below)
-        above = posixpath.dirname(folder)
-        if above == folder:
-            break
-        folder = above
-    for root in roots:
-        yield posixpath.normpath(posixpath.join(root.replace("\\", "/"), below))
 
 
 def _place(path: str) -> str:

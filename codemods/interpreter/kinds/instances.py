@@ -392,10 +392,7 @@ _OBJECT = Name("builtins.object")
 def _of_every_class(interp: Interpreter, cls: Class, name: str) -> Value:
     """``__mro__``, ``__bases__``, ``__base__`` or ``__module__`` of a class."""
     if name == "__module__":
-        scope = cls.scope
-        while scope is not None and scope.parent is not None:
-            scope = scope.parent
-        told = scope.names.get("__name__") if scope is not None else None
+        told = calls.outermost(cls.scope).names.get("__name__") if cls.scope is not None else None
         return interp.read(told) if told is not None else interp.symbol(("attr", interp.identity(cls.source), name))
     bases = class_lookup.lineage(cls) if name == "__mro__" else cls.bases
     classes = [*bases, *([_OBJECT] if name == "__mro__" or not bases else [])]
