@@ -685,6 +685,11 @@ def test_a_state_that_is_cut_where_it_has_another_size_is_a_certain_mistake(aske
     assert [one.certainty for one in facts(SIZED.replace("ASKED", asked))] == [Certainty.CERTAIN]
 
 
+@pytest.mark.parametrize("asked", ["s.size(1) > 3", "not s.size(1) <= 3", "len(s.shape) == 2 and 3 < s.size(-1)"])
+def test_a_state_that_is_cut_where_it_is_larger_than_a_number_is_a_likely_mistake(asked: str) -> None:
+    assert [one.certainty for one in facts(SIZED.replace("ASKED", asked))] == [Certainty.LIKELY]
+
+
 TWO_LOSSES = """
         import argparse, os, platform, yaml
         import experiments

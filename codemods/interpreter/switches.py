@@ -133,7 +133,18 @@ def _differ_by(decides: Decides, one: Run, other: Run) -> bool:
 def _may_be_otherwise(run: Run, key: Hashable) -> bool:
     """Whether the answer to a condition may be another one in each iteration in which a run asks for it."""
     known = key in run.computed or key in run.uncertain
-    return known or compares_dimensions(key) or _is_of_another_kind(run, key) or _is_switch(key, run.looked_up)
+    by_shape = compares_dimensions(key) or _bounds_size(key) or _is_of_another_kind(run, key)
+    return known or by_shape or _is_switch(key, run.looked_up)
+
+
+def _bounds_size(key: Hashable) -> bool:
+    """Whether a tensor's size is compared with a number that it may exceed or not: ``if state.size(1) > 3``."""
+    match key:
+        case ("not", asked):
+            return _bounds_size(asked)
+        case ("Gt" | "Lt", size, ("int", int())) | ("Gt" | "Lt", ("int", int()), size):
+            return is_size(size) and not is_emptiness(key)
+    return False
 
 
 def _is_of_another_kind(run: Run, key: Hashable) -> bool:
