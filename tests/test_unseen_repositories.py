@@ -890,6 +890,32 @@ def test_a_state_that_others_may_reset_between_two_calls_is_no_mistake(text: str
     assert bool(analyze(Program.of(text, "agent.py")).facts) is loops
 
 
+BUILT = agent().replace("__init__(self)", "__init__(self, size):\n        self.size = size\n\n    def build(self)")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (BUILT, [14]),
+        (BUILT.replace("self.cell(x", "self.cell(self.x") + "\n    def feed(self, x):\n        self.x = x\n", [14]),
+        (f"{BUILT}\n{RESET}", []),
+        (BUILT.replace("self.h = torch.zeros(8, 4)", f"self.reset()\n\n{RESET}"), []),
+    ],
+    ids=["set up once", "fed for each batch", "reset", "reset at first"],
+)
+def test_a_method_that_makes_the_network_is_called_once(text: str, lines: list[int]) -> None:
+    facts = analyze(Program.of(text, "agent.py")).facts
+    assert [fact.loop.line for fact in facts if isinstance(fact, StaleGraph) and fact.loop is not None] == lines
+    assert len(facts) == len(lines)
+
+
+def test_a_state_that_is_cut_behind_the_step_of_a_network_made_by_a_method_is_no_mistake() -> None:
+    built = agent(cut="self.h = self.h.detach()").replace("__init__(self)", "build(self)")
+    seen = analyze(Program.of(built, "agent.py"))
+    assert seen.facts == ()
+    assert seen.passes
+
+
 def test_what_prepares_a_method_is_called_for_each_batch_as_well() -> None:
     text = """\
 import torch

@@ -333,9 +333,12 @@ def _enter_method(interp: Interpreter, instance: Instance, method: Function, anc
     methods = prepared.methods_of(instance)
     before = prepared.needed(instance, method.name)
     is_step = not path.passless and callbacks.is_training_step(method, methods)
-    if not is_step:
-        for one in before:
-            calls.call_function(interp, methods[one], [instance], {}, anchor)
+    begun: set[ast.AST] = set()
+    for one in list(before):
+        calls.call_function(interp, methods[one], [instance], {}, anchor)
+        if prepared.makes_parts(instance, methods[one]):
+            before.remove(one)  # the others are called for each batch, as `set_input(batch)`
+            begun.add(methods[one].node)
     if path.lived and not lived.age(interp, instance, set()):
         return
     is_driven = frameworks.step_of(instance) == method.name
@@ -347,7 +350,8 @@ def _enter_method(interp: Interpreter, instance: Instance, method: Function, anc
         if is_driven:
             frameworks.drive(interp, instance, _head_of(method))
         else:
-            holding.given_away(interp, callbacks.repeat(interp, instance, [*before, method.name], _head_of(method)))
+            names = [*before, method.name]
+            holding.given_away(interp, callbacks.repeat(interp, instance, names, begun, _head_of(method)))
     finally:
         interp.source = here
 

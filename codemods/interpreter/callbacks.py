@@ -54,13 +54,15 @@ def call(interp: Interpreter) -> None:
             interp.source = here
 
 
-def repeat(interp: Interpreter, instance: Instance, names: Sequence[str], place: ast.expr) -> Value:
+def repeat(
+    interp: Interpreter, instance: Instance, names: Sequence[str], begun: Collection[ast.AST], place: ast.expr
+) -> Value:
     """Call the methods *names* of an object for each batch, as if the loop stood at *place*.
 
-    Returns the result of the last of them.
+    *begun* are the methods that were called before, once.  Returns the result of the last of the others.
     """
     calls = "; ".join(f"outcome = instance.{name}()" for name in names)
-    before, interp.log.called = interp.log.called, set()
+    before, interp.log.called = interp.log.called, set(begun)
     try:
         return _drive(interp, _METHODS.format(calls), instance, place, interp.log.called)
     finally:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from autofix.codemods.interpreter import class_lookup
-from autofix.codemods.interpreter.values import Class, Function, Instance
+from autofix.codemods.interpreter.values import Class, Function, Instance, Optimizer
 
 _MOST = 4
 """Methods that are called before the entered one."""
@@ -40,6 +40,15 @@ def needed(receiver: Instance, entered: str) -> list[str]:
         plan.append(best)
         wanted = (wanted - setters[best]) | (_needs(receiver, methods, _reached(methods, best)) - setters[best])
     return plan[::-1]  # what sets a need of another is found after it
+
+
+def makes_parts(receiver: Instance, setter: Function) -> bool:
+    """Whether a method that was called has made what lasts for the whole training: an optimizer, or a network.
+
+    Nobody calls ``agent.build()`` for each batch, which would begin anew.
+    """
+    made = (receiver.names[name].value for name in _sets(setter) if name in receiver.names)
+    return any(isinstance(value, Optimizer) or class_lookup.is_any_module(value) for value in made)
 
 
 def methods_of(receiver: Instance) -> dict[str, Function]:
