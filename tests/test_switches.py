@@ -690,6 +690,32 @@ def test_a_state_that_is_cut_where_it_is_larger_than_a_number_is_a_likely_mistak
     assert [one.certainty for one in facts(SIZED.replace("ASKED", asked))] == [Certainty.LIKELY]
 
 
+PICKED = """\
+import random
+cell, head = nn.GRUCell(3, 4), nn.Linear(3, 4)
+opt = torch.optim.SGD([*cell.parameters(), *head.parameters()], lr=0.1)
+kinds = ["plain", "recurrent"]
+s = torch.zeros(2, 4)
+for step in range(100):
+    x = torch.randn(2, 3)
+    kind = CHOICE
+    if kind == "plain":
+        out = head(x)
+    else:
+        out = s = cell(x, s)
+    opt.zero_grad()
+    out.pow(2).mean().backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize("choice", ["random.choice(kinds)", "kinds[random.randrange(2)]", 'random.choice(("plain", "b"))'])
+def test_a_text_that_is_picked_at_random_is_any_of_them(choice: str) -> None:
+    text = PICKED.replace("CHOICE", choice)
+    assert certain(text)
+    assert not facts(text.replace("cell(x, s)", "cell(x, s.detach())"))
+
+
 TWO_LOSSES = """
         import argparse, os, platform, yaml
         import experiments

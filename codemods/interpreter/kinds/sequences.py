@@ -256,7 +256,7 @@ def _of_unknown_index(interp: Interpreter, value: Sequence, index: Value, node: 
     for slot in value.items:
         if any(tensor.cell.node is not None for tensor in interp.tensors(slot.value)):
             return _guessed(interp.read(slot, value), value)
-    if _are_different_numbers(value) and isinstance(index, Symbol):
+    if _are_different_constants(value) and isinstance(index, Symbol):
         return interp.symbol(("constant", interp.identity(value), interp.key(index)))
     if not value.items:
         return interp.fresh_symbol("item")
@@ -267,10 +267,10 @@ def _are_containers(value: Sequence) -> bool:
     return all(isinstance(slot.value, (Sequence, Mapping)) for slot in value.items)
 
 
-def _are_different_numbers(value: Sequence) -> bool:
-    """Whether all items are numbers, and not the same."""
-    numbers = [slot.value for slot in value.items]
-    return all(type(one) in (int, float) for one in numbers) and len(set(numbers)) > 1
+def _are_different_constants(value: Sequence) -> bool:
+    """Whether all items are numbers, or all are texts, and not the same."""
+    held = [slot.value for slot in value.items]
+    return any(all(type(one) in kinds for one in held) for kinds in ((int, float), (str,))) and len(set(held)) > 1
 
 
 def _is_filled_first(interp: Interpreter, value: Sequence, node: ast.expr) -> bool:
