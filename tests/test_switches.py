@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from autofix.codemods.facts import Certainty, Fact, LegacyApi
+from autofix.codemods.facts import Certainty, Fact, GraphHeld, LegacyApi
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.source.program import Program
@@ -716,6 +716,43 @@ def test_a_text_that_is_picked_at_random_is_any_of_them(choice: str) -> None:
     text = PICKED.replace("CHOICE", choice)
     assert certain(text)
     assert not facts(text.replace("cell(x, s)", "cell(x, s.detach())"))
+
+
+BESIDE = """\
+import random
+net = nn.Linear(8, 2)
+opt = torch.optim.Adam(net.parameters())
+BEGIN
+for step in range(1000):
+    x = torch.randn(4, 8)
+    loss = net(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if ASKED:
+        ONE
+    else:
+        OTHER
+"""
+
+
+@pytest.mark.parametrize("asked", ["random.random() > 0.5", "x.sum() > 0", "random.choice((0, 1))"])
+@pytest.mark.parametrize(
+    ("begin", "one", "other", "kept"),
+    [
+        ("good, bad = 0, 0", "good += loss", "bad += loss", 2),
+        ("seen, bad = 0, []", "seen += 1", "bad.append(loss)", 1),
+        ("seen, total = 0, 0", "seen += 1", "total = total + loss", 1),
+        ("seen, totals = 0, {'a': 0}", "print(seen)", "totals['a'] = totals['a'] + loss", 1),
+        ("seen, total = 0, 0", "seen += 1", "total = total + loss.item()", 0),
+        ("seen, last = 0, 0", "seen += 1", "last = loss", 0),
+    ],
+)
+def test_a_graph_that_one_of_two_sides_keeps_is_found_on_either(
+    asked: str, begin: str, one: str, other: str, kept: int
+) -> None:
+    text = BESIDE.replace("BEGIN", begin).replace("ASKED", asked).replace("ONE", one).replace("OTHER", other)
+    assert [type(fact) for fact in facts(text)] == [GraphHeld] * kept
 
 
 TWO_LOSSES = """

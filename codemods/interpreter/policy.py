@@ -214,6 +214,15 @@ class BranchPolicy:
         sides = self._sides.get(position, {}).values()
         return any(ways.begin_in(other) and not ways.begin_in(taken) for taken, other in sides)
 
+    def gathers_again(self, position: int) -> list[Hashable]:
+        """The places in later iterations of the question at *position*, where it decides what a sum or a list takes in.
+
+        ``if label: right += loss else: wrong += loss``: a graph that is kept for nothing shows once it is kept twice.
+        """
+        asked = _without_loops(self.asked[position].place)
+        again = dict.fromkeys(one.place for one in self.asked[position + 1 :] if _without_loops(one.place) == asked)
+        return list(again) if any(_gathers(taken) for taken, _ in self._sides.get(position, {}).values()) else []
+
     def _decides(self, position: int) -> bool:
         """Whether the answer to the question at *position* was ever of use."""
         return self._idle[position] < self._times[position]
@@ -288,6 +297,27 @@ class BranchPolicy:
     def settle(self, position: int) -> None:
         """The question at *position* turned out to decide nothing: its opposite is not worth a path."""
         self.asked[position] = self.asked[position]._replace(flips=False)
+
+
+def _without_loops(place: Hashable) -> Hashable:
+    """A place of :class:`Decision` in whatever iteration."""
+    match place:
+        case ((statement, stack, _), form):
+            return statement, stack, form
+    return place
+
+
+def _gathers(body: Sequence[ast.stmt]) -> bool:
+    """Whether statements add to what a name or a container has: ``total = total + loss``, ``losses.append(loss)``."""
+    for part in (part for statement in body for part in ast.walk(statement)):
+        match part:
+            case ast.AugAssign() | ast.Call(ast.Attribute(attr="append" | "extend")):
+                return True
+            case ast.Assign([ast.Name() | ast.Attribute() | ast.Subscript() as target]):
+                written = ast.unparse(target)
+                if any(ast.unparse(one) == written for one in ast.walk(part.value) if isinstance(one, type(target))):
+                    return True
+    return False
 
 
 def periodic(key: Hashable) -> bool:
@@ -420,6 +450,8 @@ class _Alternative(NamedTuple):
     origin: int
     is_nearer: bool = False
     """Whether it leaves the earlier one, which came to no pass, for a side that leads to one by name."""
+    always: bool = False
+    """Whether it answers the question otherwise in each iteration."""
 
 
 class Paths:
@@ -430,10 +462,15 @@ class Paths:
         self._imported = imported if imported is not None else set()
         """The places that were turned round while the program was only imported, for whatever function is entered."""
         self._first = first
-        self._queue: tuple[deque[_Alternative], deque[_Alternative]] = deque(), deque()
-        """Paths still to be followed: first those whose branch may make or use a graph."""
+        self._queue: tuple[deque[_Alternative], deque[_Alternative], deque[_Alternative]] = deque(), deque(), deque()
+        """Paths still to be followed: first those whose branch may make or use a graph.
+
+        The last ones answer otherwise in each iteration, and not in one alone.
+        """
         self._known: dict[int, set[Hashable]] = {}
         """For each path that showed something, the places that were turned round on it for nothing."""
+        self._always: set[Hashable] = set()
+        """The places, in whatever iteration, with a path that answers otherwise each time."""
         self._reached: set[Hashable] = set()
         """The places at which something was asked on any path."""
 
@@ -446,8 +483,8 @@ class Paths:
             yield BranchPolicy(self._first._replace(prefer_false=True))
             count += 1
         while any(self._queue) and count < self._limit:
-            path, place, origin, is_nearer = (self._queue[0] or self._queue[1]).popleft()
-            if place in self._known[origin]:
+            path, place, origin, is_nearer, always = next(queue for queue in self._queue if queue).popleft()
+            if place in self._known[origin] and not always:
                 continue
             count += 1
             policy = BranchPolicy(path)
@@ -459,6 +496,11 @@ class Paths:
             else:
                 self._known[origin].add(place)
                 self._turn_round(policy, origin, lost=is_nearer)
+                again = policy.gathers_again(len(path.answers) - 1) if not always else []
+                if again and _without_loops(place) not in self._always:
+                    self._always.add(_without_loops(place))
+                    turned = path._replace(turned=(*path.turned, *((one, path.answers[-1]) for one in again)))
+                    self._queue[2].append(_Alternative(turned, place, origin, always=True))
 
     def _turn_round(self, policy: BranchPolicy, origin: int, *, lost: bool) -> None:
         """Queue the alternatives of a path; of one that showed nothing, only those at places that are new.
