@@ -755,6 +755,46 @@ def test_a_graph_that_one_of_two_sides_keeps_is_found_on_either(
     assert [type(fact) for fact in facts(text)] == [GraphHeld] * kept
 
 
+LAYERS = """\
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--layers", default="relu1,relu2")
+args = parser.parse_args()
+layers = LAYERS
+parts, square, at = [nn.Conv2d(3, 3, 1), nn.ReLU(inplace=True), nn.Conv2d(3, 3, 1)], nn.MSELoss(), 0
+names = ["conv1", "relu1", "conv2"]
+image = nn.Parameter(torch.zeros(1, 3, 8, 8))
+opt = torch.optim.Adam([image])
+for step in range(100):
+    x, loss = image, 0
+    for name, part in zip(names, parts):
+        x = part(x)
+        if ASKED:
+            loss = loss + square(x, torch.ones(1, 3, 8, 8))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("layers", "asked"),
+    [
+        ('args.layers.split(",")', "name in layers"),
+        ("args.layers", "name in layers"),
+        ('args.layers.lower().split(",")', "name in layers"),
+        ('vars(args)["layers"].split(",")', "name in layers"),
+        ('args.layers.split(",")', "not name not in layers"),
+        ('args.layers.split(",")', "name == layers[0]"),
+        ("args.layers", "name == 'conv1' and layers.startswith('conv')"),
+    ],
+)
+@pytest.mark.parametrize("default", ["relu1,relu2", "conv1,relu2"])
+def test_a_text_in_an_option_is_one_of_its_default(layers: str, asked: str, default: str) -> None:
+    text = LAYERS.replace("LAYERS", layers).replace("ASKED", asked).replace("relu1,relu2", default)
+    assert bool(certain(text)) is default.startswith("conv1")
+
+
 TWO_LOSSES = """
         import argparse, os, platform, yaml
         import experiments

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Hashable
 from contextlib import suppress
 
-from autofix.codemods.interpreter import asked_again, counters, finite
+from autofix.codemods.interpreter import asked_again, counters, finite, usual_values
 from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.policy import chooses_by_name, is_emptiness
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -114,9 +114,16 @@ class Decisions(Interpreter):
         if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
             denies, key, likely = True, key[1], not likely
         answer = self.policy.decide(key, self._by_default(key, likely), optional=optional, prefer_false=denies)
-        if answer is not likely and not chooses_by_name(key) and self.usual_answer(key) is likely:
-            self.policy.gives_options = True  # one that is usually left out: `--keep-graph`
+        if self._gives_option(key, likely, answer):
+            self.policy.gives_options = True
         return answer is not denies
+
+    def _gives_option(self, key: Hashable, likely: bool, answer: bool) -> bool:
+        """Whether an answer takes an option that is usually left out (``--keep-graph``), or another text than usual."""
+        match key:
+            case ("in" | "looked up", *_):
+                return self.usual_answer(key) is (not answer)
+        return answer is not likely and not chooses_by_name(key) and self.usual_answer(key) is likely
 
     def usual_answer(self, key: Hashable) -> bool | None:
         """The answer to the condition *key* by the defaults of options; None where they do not say."""
@@ -131,17 +138,18 @@ class Decisions(Interpreter):
                 with suppress(TypeError):
                     return bool(_COMPARED[name](left, right))
                 return None
+            case ("in", item, container):
+                return usual_values.is_in(item, container, self._default_of)
         usual = self.usual_value(key)
         return None if usual is None else bool(usual)
 
     def usual_value(self, key: Hashable) -> Value:
         """The constant that a value is by a default, or is in any case; None for others."""
-        match key:
-            case ("plus", of, int() as more):
-                usual = self.usual_value(of)
-                return usual + more if isinstance(usual, (int, float)) else None
-            case ("str" | "int" | "float", (str() | int() | float()) as constant):
-                return constant
+        usual = usual_values.usual_of(key, self._default_of)
+        return usual if isinstance(usual, (str, int, float)) else None
+
+    def _default_of(self, key: Hashable) -> Value:
+        """The default of an option, or the usual value of a number; None for others."""
         known = self.defaults.get(key)
         return self._unknowns[key].usual if known is None and key in self._unknowns else known
 
@@ -158,10 +166,21 @@ class Decisions(Interpreter):
                 return asked.usual if isinstance(asked, TensorImpl) and asked.usual is not None else likely
             case ("overridden", *_):
                 return self.overridden.get(key, likely)
+            case ("in", item, container):
+                found = usual_values.is_in(item, container, self._still_usual)
+                return likely if found is None else found
+            case ("looked up", *_):
+                known = usual_values.usual_of(key, self._still_usual)
+                return likely if known is None else bool(known)
             case ("Eq", one, other):
                 for option, against in ((one, other), (other, one)):
-                    usual = self.usual_value(option)
-                    is_text = isinstance(usual, str) and isinstance(against, tuple) and against[:1] == ("str",)
-                    if is_text and not self.policy.denied(("Eq", option, ("str", usual))):
-                        return against == ("str", usual)
+                    text = usual_values.usual_of(option, self._still_usual)
+                    is_text = isinstance(text, str) and isinstance(against, tuple) and against[:1] == ("str",)
+                    if is_text and not self.policy.denied(("Eq", option, ("str", text))):
+                        return against == ("str", text)
         return likely
+
+    def _still_usual(self, key: Hashable) -> Value:
+        """The default of an option, or the usual value of a number, that the path has not ruled out."""
+        usual = self._default_of(key)
+        return None if usual is not None and self.policy.denied(("Eq", key, self.key(usual))) else usual
