@@ -180,3 +180,55 @@ def test_an_object_answers_questions_about_its_class_as_in_python(asked: str) ->
 @pytest.mark.parametrize("asked", ["isinstance(Later(1, 2), Hooked)", "hasattr(Asked(1), 'c')"])
 def test_what_a_method_of_the_class_decides_is_not_known(asked: str) -> None:
     assert not isinstance(answer_of(f"{CLASSES_OF_A_PROGRAM}answer = {asked}\n"), bool)
+
+
+LAYERS = """\
+import torch
+from torch import nn
+class Own(nn.Module):
+    pass
+class Block(nn.Conv2d):
+    pass
+class Deeper(Block):
+    pass
+class Several(nn.Sequential):
+    pass
+"""
+MADE = (
+    "nn.Linear(2, 3)",
+    "nn.BatchNorm2d(3)",
+    "nn.GRU(3, 4)",
+    "nn.Sequential()",
+    "nn.ModuleList()",
+    "nn.ParameterList()",
+    "nn.MSELoss()",
+    "nn.LazyLinear(3)",
+    "nn.ReLU6()",
+    "Own()",
+    "Block(3, 3, 1)",
+    "Deeper(3, 3, 1)",
+    "Several()",
+)
+KINDS = (
+    "nn.Module",
+    "nn.Linear",
+    "nn.Conv2d",
+    "(nn.Conv2d, nn.Linear)",
+    "nn.RNNBase",
+    "nn.Hardtanh",
+    "nn.Sequential",
+    "nn.ModuleList",
+    "torch.nn.modules.batchnorm._BatchNorm",
+    "nn.modules.conv._ConvNd",
+    "nn.modules.loss._Loss",
+    "torch.Tensor",
+)
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("cls", KINDS)
+def test_isinstance_of_modules_is_answered_as_torch_does(made: str, cls: str) -> None:
+    names: dict[str, Any] = {}
+    text = f"{LAYERS}answer = isinstance({made}, {cls})\n"
+    exec(text, names)
+    assert answer_of(text) is names["answer"]

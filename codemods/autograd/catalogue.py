@@ -17,6 +17,8 @@ JOIN, CREATION, LOSS, INDEX = "join", "creation", "loss", "index"
 CAST, SHAPED, NUMBER = "cast", "shaped", "number"
 
 
+CONTAINERS = frozenset("Container Module ModuleDict ModuleList ParameterDict ParameterList Sequential".split())
+"""Classes of ``torch.nn`` that hold other modules, or parameters, and compute nothing of their own."""
 VIEW_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "real", "imag"))
 """Attributes of a tensor that are another view of it."""
 
@@ -91,6 +93,8 @@ class Module(NamedTuple):
     arguments: tuple[str, ...] = ()
     form: str = ""
     parameters: tuple[str, ...] = ()
+    bases: frozenset[str] = frozenset()
+    """The classes between it and ``Module``: ``_BatchNorm`` and ``_NormBase`` of ``BatchNorm2d``."""
 
     def at(self, argument: str) -> int | None:
         """The position of an argument of the constructor; None where there is none of this name."""
@@ -160,7 +164,13 @@ def _operation(name: str, row: dict[str, Any]) -> Operation:
 def modules() -> dict[str, Module]:
     """The classes of ``torch.nn`` by their names."""
     return {
-        name: Module(name, tuple(row["args"]), row.get("form", ""), tuple(row.get("parameters", ())))
+        name: Module(
+            name,
+            tuple(row["args"]),
+            row.get("form", ""),
+            tuple(row.get("parameters", ())),
+            frozenset(row.get("bases", ())),
+        )
         for name, row in _raw()["modules"].items()
     }
 
@@ -366,6 +376,14 @@ def _is_zero(value: object) -> bool:
 def module(kind: str) -> Module:
     """The row of a class of ``torch.nn``; one with parameters that are not known where there is none."""
     return modules().get(kind, Module(kind, parameters=("?",)))
+
+
+def is_derived(kind: str, base: str) -> bool | None:
+    """Whether a class of ``torch.nn`` is another one, or derived from it; None for a class that is not known."""
+    if base in (kind, "Module"):
+        return True
+    known = kind in modules() or kind in CONTAINERS
+    return base in module(kind).bases if known else None
 
 
 def form(kind: str) -> str:

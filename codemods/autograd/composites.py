@@ -251,7 +251,6 @@ NO_OPERATIONS = frozenset(("assert_int_or_pair", "unfold"))
 """Functions of ``torch.nn.functional`` that are none of tensors, or have another's name."""
 SEVERAL = frozenset(("std_mean", "var_mean"))
 """Operations that always give several results, without names."""
-CONTAINERS = frozenset("Container Module ModuleDict ModuleList ParameterDict ParameterList Sequential".split())
 FORMS: dict[str, str] = {
     **{f"{kind}Pad{n}d": f"{kind.lower()}_pad2d" for kind in ("Replication", "Reflection") for n in (1, 2, 3)},
     **{f"{kind}Pad{n}d": "constant_pad_nd" for kind in ("Constant", "Zero") for n in (1, 2, 3)},

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from autofix.codemods.autograd import composites
+from autofix.codemods.autograd import catalogue, composites
 
 TARGET = Path(__file__).with_name("catalogue.json")
 _FORMS = ("{}", "_{}", "{}_ex", "_{}_ex", "{}_forward", "_{}_forward", "{}_with_indices")
@@ -274,7 +274,7 @@ def _form(kind: Any) -> str:
 def _modules(torch: Any) -> Iterator[tuple[str, Row]]:
     for name in dir(torch.nn):
         kind = getattr(torch.nn, name)
-        if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module) or name in composites.CONTAINERS:
+        if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module) or name in catalogue.CONTAINERS:
             continue
         made = next(filter(None, (_made(kind, given) for given in _CONSTRUCTORS)), None)
         arguments = [one for one in inspect.signature(kind).parameters if one not in ("args", "kwargs")]
@@ -286,6 +286,9 @@ def _modules(torch: Any) -> Iterator[tuple[str, Row]]:
         parameters = ["?"] if any("." in key for key in parameters) else parameters
         if parameters:
             row["parameters"] = parameters
+        bases = [base.__name__ for base in kind.__mro__[1:] if issubclass(base, torch.nn.Module)]
+        if bases[:-1]:
+            row["bases"] = bases[:-1]
         yield name, row
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple, TypeGuard
 
+from autofix.codemods.autograd import catalogue
 from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
@@ -158,6 +159,18 @@ def is_module(instance: Instance) -> bool:
 def is_any_module(value: Value) -> TypeGuard[TorchModule | Instance]:
     """Whether a value is a module, of torch's own classes or of the program's."""
     return isinstance(value, TorchModule) or (isinstance(value, Instance) and is_module(value))
+
+
+def is_layer(cls: Class, wanted: Name) -> bool | None:
+    """Whether the objects of a class are those of the *wanted* one of ``torch.nn``; None where a library may say so."""
+    libraries = [base for base in lineage(cls) if not isinstance(base, Class) and base != Name("builtins.object")]
+    answers = [_is_derived(base, wanted) for base in libraries]
+    return True if True in answers else None if None in answers else False
+
+
+def _is_derived(base: Value, wanted: Name) -> bool | None:
+    of_torch = isinstance(base, Name) and base.path.startswith("torch.nn.")
+    return catalogue.is_derived(base.last, wanted.last) if of_torch else None
 
 
 def torch_base(instance: Instance) -> str:

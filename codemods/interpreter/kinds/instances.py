@@ -29,7 +29,16 @@ from autofix.codemods.interpreter import (
     written,
 )
 from autofix.codemods.interpreter.generators import Exhausted
-from autofix.codemods.interpreter.kinds.kind import CONTAINERS, ONLY_TENSORS, Assignment, Copied, Kind, kind, kind_of
+from autofix.codemods.interpreter.kinds.kind import (
+    CONTAINERS,
+    ONLY_TENSORS,
+    TENSORS,
+    Assignment,
+    Copied,
+    Kind,
+    kind,
+    kind_of,
+)
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.state.environment import Frame
 from autofix.codemods.interpreter.streams import Stream
@@ -257,6 +266,8 @@ class InstanceKind(Kind[Instance]):
             derived = python_classes.is_derived(value.cls, cls.path)
             if derived is not None:
                 return derived
+            if cls.path.startswith("torch.nn.") and cls.last not in TENSORS | unknown_calls.PARALLEL:
+                return class_lookup.is_layer(value.cls, cls)
             is_no_wrapper = cls.last in unknown_calls.PARALLEL and class_lookup.is_module(value)
             return False if is_no_wrapper or cls.last in CONTAINERS else super().is_instance(value, cls)
         if isinstance(cls, Class) and any(isinstance(base, Name) and base.last == "Protocol" for base in cls.bases):

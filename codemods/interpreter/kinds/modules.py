@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import Leaf, Storage
 from autofix.codemods.interpreter import attributes, calls, gradients, module_lists, numbered, parametrized, streams
 from autofix.codemods.interpreter.kinds.kind import TENSORS, Assignment, Copied, Kind, kind
@@ -149,7 +150,7 @@ class ModuleKind(Kind[TorchModule]):
 
     def is_instance(self, value: TorchModule, cls: Name | Class | Record) -> bool | None:
         if isinstance(cls, Name) and cls.path.startswith("torch.nn.") and cls.last not in TENSORS:
-            return None if cls.last.startswith("_") else cls.last in (value.kind, "Module")
+            return catalogue.is_derived(value.kind, cls.last)
         return super().is_instance(value, cls)
 
     def has(self, interp: Interpreter, value: TorchModule, name: str) -> bool | None:
