@@ -795,6 +795,26 @@ def test_a_text_in_an_option_is_one_of_its_default(layers: str, asked: str, defa
     assert bool(certain(text)) is default.startswith("conv1")
 
 
+GIVEN = """\
+from tensorflow.contrib.training import HParams
+settings = HParams(epochs=EPOCHS, keep=False, kind="plain")
+settings.parse("rate=0.1")
+cell = nn.GRUCell(3, 4)
+opt = torch.optim.Adam(cell.parameters())
+s = torch.zeros(2, 4)
+for epoch in range(settings.epochs):
+    s = cell(torch.randn(2, 3), s)
+    opt.zero_grad()
+    s.pow(2).mean().backward(retain_graph=settings.keep)
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(("epochs", "certainty"), [("1", Certainty.LIKELY), ("9", Certainty.CERTAIN)])
+def test_what_settings_are_given_by_name_is_their_default(epochs: str, certainty: Certainty) -> None:
+    assert [fact.certainty for fact in facts(GIVEN.replace("EPOCHS", epochs))] == [certainty]
+
+
 TWO_LOSSES = """
         import argparse, os, platform, yaml
         import experiments

@@ -43,7 +43,7 @@ class Decisions(Interpreter):
         """Whether a value is true on this path that only the path can tell."""
         if isinstance(value, TensorRef):
             key = self.truth_key(value)
-            return self.policy.decide(key, self._by_default(key, likely), optional=optional)
+            return self.policy.decide(key, self._by_default(key, likely, optional), optional=optional)
         value = asked_again.same(self, value)
         answer = self._answer(value, likely, optional)
         self.goes_by_shape |= bool(self.measured) and _mentions(value.key, self.measured)
@@ -113,7 +113,9 @@ class Decisions(Interpreter):
         denies = False
         if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
             denies, key, likely = True, key[1], not likely
-        answer = self.policy.decide(key, self._by_default(key, likely), optional=optional, prefer_false=denies)
+        answer = self.policy.decide(
+            key, self._by_default(key, likely, optional), optional=optional, prefer_false=denies
+        )
         if self._gives_option(key, likely, answer):
             self.policy.gives_options = True
         return answer is not denies
@@ -153,8 +155,11 @@ class Decisions(Interpreter):
         known = self.defaults.get(key)
         return self._unknowns[key].usual if known is None and key in self._unknowns else known
 
-    def _by_default(self, key: Hashable, likely: bool) -> bool:
-        """Whether a condition is likely to hold: numbers are finite, tensors not empty, options have defaults."""
+    def _by_default(self, key: Hashable, likely: bool, optional: bool) -> bool:
+        """Whether a condition is likely to hold: numbers are finite, tensors not empty, options have defaults.
+
+        An *optional* block that a flag switches on is executed all the same; of two, that of the default.
+        """
         usual = finite.usual_answer(key)
         if usual is not None:
             return usual
@@ -178,6 +183,9 @@ class Decisions(Interpreter):
                     is_text = isinstance(text, str) and isinstance(against, tuple) and against[:1] == ("str",)
                     if is_text and not self.policy.denied(("Eq", option, ("str", text))):
                         return against == ("str", text)
+            case ("attr", *_) if not optional:
+                flag = self._still_usual(key)
+                return likely if flag is None else bool(flag)
         return likely
 
     def _still_usual(self, key: Hashable) -> Value:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from autofix.codemods.interpreter import class_lookup, cuts, optimizers
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.unknown_calls import PARALLEL, PASSED_THROUGH
-from autofix.codemods.interpreter.values import Binding, Instance, Sequence, TorchModule, Value, is_constant
+from autofix.codemods.interpreter.values import Binding, Instance, Sequence, Symbol, TorchModule, Value, is_constant
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -45,7 +45,20 @@ def unread(interp: Interpreter, path: str, args: list[Value], keywords: dict[str
         found = cuts.carry(interp, found, values, node)
     for value in values:
         _forget_state(interp, value, set())
+    if isinstance(found, Symbol):
+        _note_settings(interp, found, keywords)
     return found
+
+
+def _note_settings(interp: Interpreter, made: Symbol, keywords: dict[str, Value]) -> None:
+    """Constants that are given by name are what an object has under these names by default: ``HParams(fp16=False)``.
+
+    They may be set otherwise later, from a file or from the command line.
+    """
+    for name, value in keywords.items():
+        if isinstance(value, (str, int, float)):
+            for key in {made.key, interp.getters.get(made.key, made.key)}:
+                interp.defaults["attr", key, name] = value
 
 
 _OF_NUMBERS = frozenset(("math", "statistics"))
