@@ -211,8 +211,14 @@ for i in range(3):
 
 @pytest.mark.parametrize(
     ("cell", "code"),
-    [("pass", 1), ("loss = <YOUR CODE>", 0), ("print(<YOUR CODE>)", 1), ("def train(w):\n    loss = <YOUR CODE>", 1)],
-    ids=["no-exercise", "assigned", "not-assigned", "of-a-function"],
+    [
+        ("pass", 1),
+        ("loss = <YOUR CODE>", 0),
+        ("print(<YOUR CODE>)", 1),
+        ("def train(w):\n    loss = <YOUR CODE>", 1),
+        ("def train(w):\n    total = w.sum()\nreturn total", 1),
+    ],
+    ids=["no-exercise", "assigned", "not-assigned", "of-a-function", "returns"],
 )
 def test_what_a_broken_cell_assigns_is_not_known(
     cell: str, code: int, here: Path, capsys: pytest.CaptureFixture[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from autofix.codemods.facts import Overwritten
 from autofix.codemods.interpreter.analysis import analyze
@@ -48,6 +49,23 @@ def mended(lines: str) -> tuple[str, int]:
 def test_the_operation_returns_a_new_tensor(broken: str, right: str) -> None:
     after = "y = {}\nloss = y.sum()\nloss.backward()\n"
     assert mended(after.format(broken)) == (after.format(right), 0)
+
+
+@pytest.mark.parametrize(
+    ("broken", "right"),
+    [
+        ("x.sub_(1).norm(dim=-1).div_(2).asin_()", "x.sub_(1).norm(dim=-1).div(2).asin()"),
+        ("x.add_(1).exp().view(-1).mul_(2)", "x.add_(1).exp().view(-1).mul(2)"),
+        ("x.sub_(1).abs_().sum(1).sqrt().mul_(2).add_(1)", "x.sub_(1).abs_().sum(1).sqrt().mul(2).add(1)"),
+    ],
+)
+def test_what_a_chain_computes_on_the_way_is_changed_and_not_its_name(broken: str, right: str) -> None:
+    program = "x = w + 1\ny = {}\n(y.sum() + x.sum()).backward()\n"
+    assert mended(program.format(broken)) == (program.format(right), 0)
+    given = {"w": torch.rand(3, 3, requires_grad=True)}
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        exec(program.format(broken), dict(given))
+    exec(program.format(right), dict(given))
 
 
 def test_what_a_function_writes_is_assigned() -> None:

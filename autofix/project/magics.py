@@ -63,16 +63,20 @@ def neutral(source: str) -> list[Neutral]:
 
 
 def parses(source: str) -> bool:
-    """Whether a cell is Python as it stands."""
-    return why_not(source) is None
+    """Whether lines are Python as they stand."""
+    return _why_not(source, ast.PyCF_ONLY_AST) is None
 
 
 def why_not(source: str) -> SyntaxError | None:
-    """Why a cell is no Python, if it is not."""
+    """Why a cell is no Python, if it is not: compiled by itself, as IPython does, it has no ``return`` of its own."""
+    return _why_not(source, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def _why_not(source: str, flags: int) -> SyntaxError | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            ast.parse(source)
+            compile(source, "<cell>", "exec", flags, dont_inherit=True)
         except SyntaxError as error:
             return error
         except (ValueError, RecursionError, MemoryError) as error:

@@ -54,8 +54,11 @@ def compare(interp: Interpreter, node: ast.Compare) -> Value:
     result: Value = True
     for op, comparator in zip(node.ops, node.comparators, strict=True):
         right = interp.eval(comparator)
-        if isinstance(node.left, ast.Name) and isinstance(op, _ORDERS) and type(left) is type(right) is int:
-            interp.unrolling.thresholds.append((node.left.id, right))
+        if isinstance(op, _ORDERS) and type(left) is type(right) is int:
+            if isinstance(node.left, ast.Name):
+                interp.unrolling.thresholds.append((node.left.id, right))
+            smaller = node.left if left <= right else comparator
+            interp.unrolling.short += isinstance(smaller, (ast.Call, ast.Attribute))  # `len(memory) > 200`
         result = compare_two(interp, op, left, right, node)
         if result is False:
             return False

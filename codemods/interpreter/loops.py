@@ -102,6 +102,7 @@ class UnrollPolicy:
         self._spans = len(interp.unrolling.spans)
         self._periods = len(interp.unrolling.periods)
         self._thresholds = len(interp.unrolling.thresholds)
+        self._short = interp.unrolling.short
         self._several = interp.loop_items.several_places
         self._turns_compared = interp.loop_items.turns_compared
         self._thawed = len(interp.incidents.thawed)
@@ -125,18 +126,30 @@ class UnrollPolicy:
         self._interp.widening.stand_for_later(self._grown)
         return 2
 
-    def behind_warm_up(self, planned: int, node: ast.For | ast.AsyncFor) -> int:
-        """The first iteration behind those *planned* in which what a warm-up puts off happens, at the same turn of all
-        that happens every k-th time; 0 where there is none.
+    def has_grown(self) -> bool:
+        """Whether a container that the loop fills is still too small in all planned iterations: of any size, from here.
+
+        So it is with ``if step % 4 == 0:`` around ``if len(memory) > 200:``.
         """
+        if self.cut or self._interp.unrolling.short == self._short or len(self._interp.widening.growing) == self._grown:
+            return False
+        self._interp.widening.stand_for_later(self._grown)
+        return True
+
+    def behind_warm_up(self, planned: int, node: ast.For | ast.AsyncFor) -> range:
+        """Iterations behind those *planned* in which what a warm-up puts off happens, in two turns of all that happens
+        every k-th time; none where nothing is put off.
+        """
+        grown = self.has_grown()
         counters = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
         compared = self._interp.unrolling.thresholds[self._thresholds :]
         most = max((number for name, number in compared if name in counters), default=0)
         periods = self._interp.unrolling.periods[self._periods :]
-        if self.cut or most < planned or not periods:
-            return 0
+        if self.cut or not (grown or (most >= planned and periods)):
+            return range(0)
         turn = math.lcm(*periods)
-        return planned + -(-(most + 1 - planned) // turn) * turn
+        first = planned + -(-max(most + 1 - planned, 0) // turn) * turn
+        return range(first, first + max(planned // 2 + 1, 2 * turn))
 
     def over_container(self, items: streams.Stream) -> bool:
         """Whether it runs over all of the known items of a container, and may detach or reset each: no pass is made."""
@@ -287,8 +300,8 @@ def _numbers(
         planned = items.limit  # a loop over all of a container reaches its known items
     yield from range(1, min(planned, most))
     behind = plan.behind_warm_up(planned, node)
-    if behind and (items.count is None or behind + planned <= items.count):
-        yield from range(behind, behind + planned // 2 + 1)
+    if behind and (items.count is None or behind.start + planned <= items.count):
+        yield from behind
     if most > 2:
         yield from range(2, min(2 + plan.further(), most))
 
@@ -324,6 +337,8 @@ def run_while(interp: Interpreter, node: ast.While) -> str:
                 planned = streams.PARTS  # until it is empty
             if counter is not None and plan.cut:
                 counter.stand_for_later()
+        if number == planned and plan.has_grown():
+            planned += planned // 2 + 1
         if number >= planned + plan.further():
             if counter is not None and plan.cut:
                 counter.finish()

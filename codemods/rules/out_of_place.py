@@ -352,10 +352,13 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         whole = outer
     chain: list[cst.Call] = []
     root: cst.BaseExpression = whole
-    of_a_view = False
+    of_a_view = below = False
     while isinstance(root, cst.Call) and isinstance(root.func, cst.Attribute):
+        below = below or root is call
         if root.func.attr.value.endswith("_"):
             chain.append(root)
+        elif below and _makes_a_tensor(root.func.attr.value):
+            break  # `x.sub_(y).norm().div_(2)`: what is changed is the norm, and `x` is changed as before
         else:
             of_a_view = bool(chain)
         root = root.func.value
@@ -378,6 +381,11 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
     elif not made_here and (not isinstance(root, cst.Name) or call is not whole):
         return  # an attribute that is changed on the way keeps what it is changed to
     yield Candidate(edit.patch(), "make a new tensor" if made_here else f"assign a new tensor to `{name}`")
+
+
+def _makes_a_tensor(method: str) -> bool:
+    """Whether a tensor's method returns a tensor with storage of its own."""
+    return catalogue.is_method(method) and catalogue.kind(method) in ("pointwise", "reduction", "shaped", "index")
 
 
 def _function_without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:

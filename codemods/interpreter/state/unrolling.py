@@ -19,6 +19,8 @@ class Unrolling:
         """The periods k among them."""
         self.thresholds: list[tuple[str, int]] = []
         """Numbers with which counters that are known were compared, by the counters' names."""
+        self.short = 0
+        """Number of comparisons that a size or a counter is too small for, where both numbers are known."""
         self.ways: dict[ast.AST, bool] = {}
         """The last outcome of known conditions."""
         self.turns = 0
