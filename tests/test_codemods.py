@@ -189,6 +189,19 @@ SHAPES = {
         """,
         ["states = [state.detach() for state in fresh]"],
     ),
+    "a list of states that a comprehension makes": (
+        f"""
+        cells = nn.ModuleList([nn.GRUCell(3, 3) for _ in range(2)])
+        opt.add_param_group({{"params": cells.parameters()}})
+        states = [torch.zeros(2, 3) for _ in cells]
+        for batch in loader():
+            fresh = [cell(batch, state) for cell, state in zip(cells, states)]
+            loss = fresh[0].mean() + fresh[1].mean()
+            {STEP}
+            states = [0.5 * one for one in fresh]
+        """,
+        ["states = [(0.5 * one).detach() for one in fresh]"],
+    ),
     "features of a frozen network, in three statements": (
         f"""
         for epoch in range(9):

@@ -269,6 +269,14 @@ def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], b
     return name
 
 
+def by_options(row: Operation, given: Mapping[str, object]) -> Operation:
+    """The row of the operation that one hands over to for an option that it is *given*; else *row*.
+
+    Source: ``smooth_l1_loss`` of torch/nn/functional.py.
+    """
+    return operation("l1_loss") if row.name == "smooth_l1_loss" and _is_zero(given.get("beta")) else row
+
+
 def operand_names(name: str) -> tuple[str, str]:
     """The names of an operator's two operands in the table."""
     first, second, *_ = (*operation(name).arguments, "self", "other")

@@ -251,11 +251,13 @@ def _saved_by_module(
     tensors = interp.tensors(*values) if leaf is not None or "Norm" in kind else []
     if leaf is None:
         return [one.cell.storage.as_saved() for one in tensors if not reshaped.copied(kind, {"input": one})]
-    if not leaf.frozen:
+    needs_input = any(tensor.cell.node is not None for tensor in tensors)
+    row = catalogue.operation(catalogue.form(kind))
+    keeps_input = bool(row.arguments) and row.arguments[0] in row.saves.get(row.arguments[0], ())
+    if not leaf.frozen or (needs_input and keeps_input):  # a convolution keeps its input for a frozen weight, too
         # A layer that is told that the batch comes first transposes its input, and copies that.
         own = [one for one in tensors if not (swaps or reshaped.copied(kind, {"input": one}))]
         saved += [tensor.cell.storage.as_saved() for tensor in own]
-    needs_input = any(tensor.cell.node is not None for tensor in tensors)
     if "Norm" in kind or kind in groups.RECURRENT or needs_input:
         saved += [one.cell.storage.as_saved() for one in weights] or [leaf.storage.as_saved()]
     return saved

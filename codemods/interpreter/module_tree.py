@@ -115,10 +115,11 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
 
     Where a loop goes over what was chosen before (``for p in groups["frozen"]:``), or asks for names, these are all
     that give names, and all in comprehensions; where a value is looked up by the name of a parameter
-    (``average["head.weight"]``), all that give names.  Where they are counted, all that are.
+    (``average["head.weight"]``), all that give names.  Where they are counted, all that are; and where a loop goes over
+    them beside a list with an item for each (``zip(net.parameters(), flags)``), all that lists are made of.
     """
     found: set[ast.Call] = set()
-    chooses_before = replaces = False
+    chooses_before = replaces = beside_others = False
     statements = (*parsed.nodes.of(ast.Assign), *parsed.nodes.of(ast.Expr))
     freezing = {one for one in statements if _flag(one) or _is_replaced_by_name(one)}
     loops: list[ast.For | ast.While] = [*parsed.nodes.of(ast.For), *parsed.nodes.of(ast.While)]
@@ -134,11 +135,14 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
         chooses_before = chooses_before or not calls
         if calls != [source] or not all(isinstance(_flag(one), _FIXED) for one in loop.body):
             found.update(calls)
+            beside_others |= bool(calls) and _is_of_pairs(source)
     for comprehension in parsed.nodes.of(ast.ListComp):
         if _flag(ast.Expr(comprehension.elt)):
             found.update(one for one in ast.walk(comprehension) if _gives_parameters(one))
     if chooses_before or any(map(_is_named, found)):
         found.update(_chosen_from(parsed))
+    if beside_others:
+        found.update(_listed(parsed))
     if replaces:  # by others that go with them: `zip(net.named_parameters(), grads)`
         found.update(one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one))
     if any(map(_asks_for_parameter, parsed.nodes.of(ast.Subscript))):
@@ -147,6 +151,25 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
         if _counts(call):
             found.update(one for one in ast.walk(call) if _gives_parameters(one))
     return frozenset(found)
+
+
+def _is_of_pairs(source: ast.expr) -> bool:
+    match source:
+        case ast.Call(ast.Name("zip"), [_, _, *_]):
+            return True
+    return False
+
+
+def _listed(parsed: Parsed) -> Iterator[ast.Call]:
+    """Calls of which a list with an item for each parameter is made: ``[p.requires_grad for p in parameters()]``."""
+    comprehensions: list[ast.ListComp | ast.GeneratorExp]
+    comprehensions = [*parsed.nodes.of(ast.ListComp), *parsed.nodes.of(ast.GeneratorExp)]
+    for loop in (one for comprehension in comprehensions for one in comprehension.generators):
+        if _gives_parameters(loop.iter):
+            yield loop.iter
+    for call in parsed.nodes.of(ast.Call):
+        if isinstance(call.func, ast.Name) and call.func.id == "map":
+            yield from filter(_gives_parameters, call.args[1:])
 
 
 def _counts(call: ast.Call) -> bool:

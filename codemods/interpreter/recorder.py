@@ -11,6 +11,7 @@ from autofix.codemods.autograd import layout
 from autofix.codemods.autograd.catalogue import (
     BY_INDICES,
     LIKENESSES,
+    by_options,
     gives_places,
     has_variants,
     operation,
@@ -296,7 +297,8 @@ class Recorder(Interpreter):
             own = dict(zip(called.arguments, table.arguments, strict=False))
             names = tuple(own.get(one, one) for one in names)
         by_name: dict[str, Value] = dict(zip(names or table.arguments, args, strict=False))
-        if table.usual and not table.is_usual(by_name):
+        table = by_options(table, by_name)
+        if not table.known or (table.usual and not table.is_usual(by_name)):
             return True, []
         wanted: set[str] = set()
         for argument, saves in table.saves.items():

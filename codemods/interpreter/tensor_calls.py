@@ -289,7 +289,8 @@ def cast(
     of_data = tensor.cell.node is None and tensor.cell.leaf is None
     # Tensors are of single precision, if nothing else is said.
     copies = name in groups.OTHER_PRECISIONS or any(map(_is_other_precision, given))
-    if copies and tensor.cell.single and tensor.cell.node is not None and interp.grad:
+    known = tensor.cell.single or (computed and not interp.sources.sets_precision)
+    if copies and known and tensor.cell.node is not None and interp.grad:
         return interp.operation("to", [tensor], node, scalar=tensor.cell.scalar)
     copies = copies or (interp.sources.mixes_precision and name in ("float", "to", "type"))
     if of_data and (copies or dtypes.may_copy(tensor, name, given)):

@@ -8,7 +8,7 @@ import libcst as cst
 
 from autofix.codemods.facts import Carrier, Form
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import detach, is_made_to_require_grad, parenthesised
+from autofix.codemods.rewriting.nodes import detach, parenthesised
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 
@@ -63,10 +63,8 @@ def detach_by_form(edit: Edit, tree: Tree, node: cst.BaseExpression, form: Form,
             edit.change(element.value, detach)
     elif form is Form.TENSOR:
         edit.change(node, detach)
-    elif form is Form.LIST and isinstance(node, cst.ListComp) and is_made_to_require_grad(node.elt):
-        edit.change(node.elt, detach)
-    elif form is Form.DICT and isinstance(node, cst.DictComp) and is_made_to_require_grad(node.value):
-        edit.change(node.value, detach)
+    elif form in (Form.TUPLE, Form.LIST, Form.DICT) and (each := generated(node, tree)) is not None:
+        edit.change(each, detach)
     else:
         code = detached_code(tree.code(parenthesised(node)), form, item, tree.torch_name(node))
         edit.change(node, lambda _: cst.parse_expression(code))

@@ -384,6 +384,20 @@ def _spread(operands: tuple[Value, ...]) -> list[Value]:
     return list(operands)
 
 
+@model("torch.linalg.norm")
+def _norm(interp: Interpreter, call: Call, tensor: Value, *args: Value, **keywords: Value) -> Value:
+    """The largest or smallest singular value of a matrix (``ord=2``, ``-2``); any other norm is as ``torch.norm``.
+
+    Source: ``linalg_norm`` and ``linalg_matrix_norm`` in aten/src/ATen/native/LinearAlgebra.cpp.
+    """
+    order, along, *_ = (*args, None, None)
+    order, along = keywords.get("ord", order), keywords.get("dim", along)
+    is_vector = isinstance(along, int) or (isinstance(tensor, TensorRef) and tensor.cell.rank == 1)
+    if order in (2, -2) and not is_vector:
+        return tensor_calls.operate(interp, "linalg_matrix_norm", [tensor, order], {}, call.node)
+    return DECLINED
+
+
 @model("torch.linalg.multi_dot", "torch.chain_matmul")
 def _multi_dot(interp: Interpreter, call: Call, *matrices: Value, **keywords: Value) -> Value:
     """``torch.linalg.multi_dot([a, b])``: one product of two; of more, the order depends on their sizes."""
