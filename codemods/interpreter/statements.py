@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from autofix.codemods.autograd.graph import Node
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
@@ -113,6 +114,18 @@ def _adds(node: ast.expr) -> bool:
     return isinstance(node, (ast.BinOp, ast.IfExp))
 
 
+def _hands_on_sum(written: ast.expr, node: Node | None) -> bool:
+    """Whether a name, or a copy of its tensor, is all that is written, and stands for such a sum, computed before."""
+    match written:
+        case ast.Call(ast.Attribute(value=ast.Name() as copied, attr="clone")):
+            return _hands_on_sum(copied, node)
+        case ast.Name():
+            while node is not None and node.operation == "clone":
+                node = node.operands[0].node if node.operands else None
+            return node is not None and node.operation in _ADDING
+    return False
+
+
 def _assignment(interp: Interpreter, node: ast.Assign) -> str:
     return _assigned(interp, node.targets, node.value, node)
 
@@ -124,7 +137,7 @@ def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, n
         home = _home(interp, target) if counter else None
         since = interp.widening.begun(home)
         value = interp.widening.widened(value, node, since) if counter else value
-        adds = isinstance(value, TensorRef) and _adds(written)
+        adds = isinstance(value, TensorRef) and (_adds(written) or _hands_on_sum(written, value.cell.node))
         builds = isinstance(value, Sequence) and isinstance(written, _BUILDING)
         before = _old_value(interp, target) if adds or builds else None
         assign(interp, target, value, written)
