@@ -890,6 +890,29 @@ def test_a_state_that_others_may_reset_between_two_calls_is_no_mistake(text: str
     assert bool(analyze(Program.of(text, "agent.py")).facts) is loops
 
 
+MODED = AGENT.replace("INIT", "self.learning = False")
+MODED = MODED.replace(
+    "        self.h = self.cell", "        if not self.learning:\n            return\n        self.h = self.cell"
+)
+
+
+@pytest.mark.parametrize("cut", ["pass", "self.h = self.h.detach()"])
+@pytest.mark.parametrize("kind", ['self.learning = kind == "train"', "self.learning = True", None])
+def test_a_flag_that_another_method_sets_may_be_on(kind: str | None, cut: str) -> None:
+    text = MODED.replace("UPDATE", UPDATES["itself"]).replace("CUT", cut)
+    text += f"\n    def mode(self, kind):\n        {kind}\n" if kind is not None else ""
+    seen = analyze(Program.of(text, "agent.py"))
+    assert bool(seen.passes) is (kind is not None)
+    assert bool(seen.facts) is (kind is not None and cut == "pass")
+
+
+def test_an_argument_that_is_none_by_default_may_be_given() -> None:
+    text = agent().replace("x, y):", "x=None, y=None):\n        if x is None:\n            raise ValueError")
+    seen = analyze(Program.of(text, "agent.py"))
+    assert seen.passes
+    assert [type(fact) for fact in seen.facts] == [StaleGraph]
+
+
 BUILT = agent().replace("__init__(self)", "__init__(self, size):\n        self.size = size\n\n    def build(self)")
 
 

@@ -339,11 +339,12 @@ def _enter_method(interp: Interpreter, instance: Instance, method: Function, anc
         if prepared.makes_parts(instance, methods[one]):
             before.remove(one)  # the others are called for each batch, as `set_input(batch)`
             begun.add(methods[one].node)
-    if path.lived and not lived.age(interp, instance, set()):
+    given = _optional(interp, method) if path.lived else {}
+    if path.lived and not (lived.age(interp, instance, set()) or given):
         return
     is_driven = frameworks.step_of(instance) == method.name
     if not (is_driven or is_step):
-        holding.given_away(interp, calls.call_function(interp, method, [instance], {}, anchor))
+        holding.given_away(interp, calls.call_function(interp, method, [instance], given, anchor))
         return
     here, interp.source = interp.source, method.source  # of a base class in another file, maybe
     try:
@@ -351,7 +352,7 @@ def _enter_method(interp: Interpreter, instance: Instance, method: Function, anc
             frameworks.drive(interp, instance, _head_of(method))
         else:
             names = [*before, method.name]
-            holding.given_away(interp, callbacks.repeat(interp, instance, names, begun, _head_of(method)))
+            holding.given_away(interp, callbacks.repeat(interp, instance, names, given, begun, _head_of(method)))
     finally:
         interp.source = here
 
@@ -359,12 +360,20 @@ def _enter_method(interp: Interpreter, instance: Instance, method: Function, anc
 def _several(interp: Interpreter, cls: Class) -> dict[str, Value]:
     """Arguments for the constructor of a class: whoever makes an object hands over more than a default of none."""
     made = class_lookup.find(Instance(cls), "__init__")
-    if not isinstance(made, Function):
-        return {}
-    parameters = [one.arg for one in (*made.node.args.posonlyargs, *made.node.args.args)]
-    given = zip(reversed(parameters), reversed(made.defaults), strict=False)
-    empty = (name for name, default in given if isinstance(default, Sequence) and not (default.items or default.more))
+    defaults = _defaults(made) if isinstance(made, Function) else {}
+    empty = (name for name, one in defaults.items() if isinstance(one, Sequence) and not (one.items or one.more))
     return {name: interp.fresh_symbol("parameter", name) for name in empty}
+
+
+def _optional(interp: Interpreter, method: Function) -> dict[str, Value]:
+    """Arguments for the parameters of a method that are None by default: a caller may have them (``hidden=None``)."""
+    return {name: interp.fresh_symbol("parameter", name) for name, one in _defaults(method).items() if one is None}
+
+
+def _defaults(function: Function) -> dict[str, Value]:
+    """The defaults of a function's parameters that have one, by their names."""
+    parameters = [one.arg for one in (*function.node.args.posonlyargs, *function.node.args.args)]
+    return dict(zip(reversed(parameters), reversed(function.defaults), strict=False))
 
 
 def _head_of(function: Function) -> ast.expr:

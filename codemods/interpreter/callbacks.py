@@ -55,13 +55,20 @@ def call(interp: Interpreter) -> None:
 
 
 def repeat(
-    interp: Interpreter, instance: Instance, names: Sequence[str], begun: Collection[ast.AST], place: ast.expr
+    interp: Interpreter,
+    instance: Instance,
+    names: Sequence[str],
+    optional: Iterable[str],
+    begun: Collection[ast.AST],
+    place: ast.expr,
 ) -> Value:
     """Call the methods *names* of an object for each batch, as if the loop stood at *place*.
 
-    *begun* are the methods that were called before, once.  Returns the result of the last of the others.
+    The last one is given *optional* arguments as well; *begun* are the methods that were called before, once.  Returns
+    the result of the last one.
     """
-    calls = "; ".join(f"outcome = instance.{name}()" for name in names)
+    given = ", ".join(f"{name}=batch.{name}" for name in optional)
+    calls = "; ".join(f"outcome = instance.{name}({given if name == names[-1] else ''})" for name in names)
     before, interp.log.called = interp.log.called, set(begun)
     try:
         return _drive(interp, _METHODS.format(calls), instance, place, interp.log.called)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.values import Binding, Class, Instance, Mapping, Sequence, Symbol, Value
@@ -17,14 +17,15 @@ _GROWS = frozenset(("append", "appendleft", "extend", "add", "push", "insert"))
 def age(interp: Interpreter, value: Value, seen: set[int]) -> bool:
     """Take an object to have been used: returns whether that changes anything.
 
-    A number that one of its methods raises is known by its lower bound from here on, and a container to which one adds
-    may hold more; the same for the objects that it holds (a replay memory), modules apart.
+    A number that one of its methods raises is known by its lower bound from here on, a container to which one adds
+    may hold more, and a flag that one sets (``self.training = name == "train"``) may be on or off; the same for the
+    objects that it holds (a replay memory), modules apart.
     """
     if not isinstance(value, Instance) or id(value) in seen:
         return False
     seen.add(id(value))
     found = False
-    counted, filled = _grown(value.cls)
+    counted, filled, given = _grown(value.cls)
     for name, slot in list(value.names.items()):
         held = slot.value
         if name in counted and isinstance(held, (int, float)) and not isinstance(held, bool):
@@ -32,40 +33,49 @@ def age(interp: Interpreter, value: Value, seen: set[int]) -> bool:
             found = True
         elif name in filled and isinstance(held, (Sequence, Mapping)):
             held.more = found = True
+        elif name in given and isinstance(held, bool):
+            value.names[name] = Binding(interp.fresh_symbol("flag", name))
+            found = True
         elif isinstance(held, Instance) and not class_lookup.is_module(held):
             found |= age(interp, held, seen)
     return found
 
 
-def _grown(cls: Class) -> tuple[frozenset[str], frozenset[str]]:
-    """The attributes that the methods of a class and of its bases raise, and those to which they add items."""
-    counted: set[str] = set()
-    filled: set[str] = set()
-    for one in class_lookup.lineage(cls):
-        if isinstance(one, Class):
-            for part in one.node.body:
-                if isinstance(part, ast.FunctionDef) and part.name != "__init__":
-                    raised, added = one.source.remembered(part, _changes)
-                    counted |= raised
-                    filled |= added
-    return frozenset(counted), frozenset(filled)
+class _Changes(NamedTuple):
+    """The attributes of ``self`` that methods raise, those to which they add items, and those that they set."""
+
+    raised: frozenset[str] = frozenset()
+    filled: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
 
 
-def _changes(method: ast.AST) -> tuple[frozenset[str], frozenset[str]]:
-    """The attributes of ``self`` that a method raises, and those to which it adds items."""
-    counted: set[str] = set()
+def _grown(cls: Class) -> _Changes:
+    """What the methods of a class and of its bases change, but for the constructors."""
+    changes = [
+        one.source.remembered(part, _changes)
+        for one in class_lookup.lineage(cls)
+        if isinstance(one, Class)
+        for part in one.node.body
+        if isinstance(part, ast.FunctionDef) and part.name != "__init__"
+    ]
+    return _Changes(*(frozenset().union(*several) for several in zip(*changes, strict=True)))
+
+
+def _changes(method: ast.AST) -> _Changes:
+    """What a method changes."""
+    raised: set[str] = set()
     filled: set[str] = set()
+    given: set[str] = set()
     for part in ast.walk(method):
         match part:
             case ast.AugAssign(target=ast.Attribute(value=ast.Name(id="self"), attr=name), op=ast.Add()):
-                counted.add(name)
+                raised.add(name)
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
-                if is_raised(value, f"self.{name}"):
-                    counted.add(name)
+                (raised if is_raised(value, f"self.{name}") else given).add(name)
             case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="self"), attr=name), attr=method_)):
                 if method_ in _GROWS:
                     filled.add(name)
-    return frozenset(counted), frozenset(filled)
+    return _Changes(frozenset(raised), frozenset(filled), frozenset(given))
 
 
 def is_raised(value: ast.expr, name: str) -> bool:
