@@ -89,7 +89,8 @@ def analyse(
         # One repair may fix several mistakes: the search is repeated without the silenced ones.
         silenced += [one for one in findings if one in silent]
         spared = {key_of(program.in_program(fact)) for one in silenced for fact in one.facts}
-        mended, findings = _repaired(program, partial(search, spared=spared), select, unsafe=unsafe, spared=spared)
+        search = partial(search, spared=spared, memory=mended.memory)
+        mended, findings = _repaired(program, search, select, unsafe=unsafe, spared=spared)
     steps = tuple(step.patched for step in mended.steps)
     return _with_reach(
         Analysis(mended.patch, findings, mended.observation.complete, silenced=tuple(silenced), steps=steps),
@@ -111,7 +112,7 @@ def _repaired(
     doubtful = {fact: finding for finding in findings if finding.fixed and not finding.safe for fact in finding.facts}
     if doubtful and not unsafe:
         repairable = {key_of(fact) for fact in mended.observation.facts} - _left(mended)
-        mended = search(certain=True)
+        mended = search(certain=True, memory=mended.memory)
         findings = tuple(_with_doubtful_repairs(_findings(program, mended, select, repairable, spared), doubtful))
     if mended.repairs and not any(finding.fixed for finding in findings):
         # The repaired facts came up only behind a mistake that stays: a patch that no finding explains is dropped.

@@ -80,6 +80,8 @@ class Mended:
     """Candidates that did not stand, each with the reason."""
     steps: tuple[Patch, ...] = ()
     """The patch of each repair, of the program that the one before leads to."""
+    memory: Memory | None = field(default=None, compare=False)
+    """For further searches in the same program, with other settings."""
 
     @property
     def patched(self) -> Program:
@@ -141,6 +143,18 @@ class _Offers:
 
 
 @dataclass
+class Memory:
+    """What searches in one program have in common: one with other settings begins with the same candidates."""
+
+    trees: dict[Program, Tree] = field(default_factory=dict)
+    parsed: dict[str, ParsedModule] = field(default_factory=dict)
+    """The files of all programs, by their texts: most files are the same in all."""
+    known: dict[tuple[Program, Path | None], AnalysisResult] = field(default_factory=dict)
+    offered: dict[tuple[type[Codemod], Fact, Program], _Offers] = field(default_factory=dict)
+    """The candidates so far."""
+
+
+@dataclass
 class _Search:
     codemods: list[type[Codemod]]
     rejected: frozenset[Program] = frozenset()
@@ -165,33 +179,28 @@ class _Search:
     """Candidates so far."""
     most: int = _STEPS
     """Number of steps at which the fact at hand is given up."""
-    trees: dict[Program, Tree] = field(default_factory=dict)
-    parsed: dict[str, ParsedModule] = field(default_factory=dict)
-    """The files of all programs, by their texts: most files are the same in all."""
-    known: dict[tuple[Program, Path | None], AnalysisResult] = field(default_factory=dict)
-    offered: dict[tuple[type[Codemod], Fact, Program], _Offers] = field(default_factory=dict)
-    """The candidates so far: a search with other settings begins with the same ones."""
+    memory: Memory = field(default_factory=Memory)
     refused: dict[str, None] = field(default_factory=dict)
 
     def analyze(self, program: Program, only: Path | None = None) -> AnalysisResult:
-        seen = self.known.get((program, only))
+        seen = self.memory.known.get((program, only))
         if seen is None:  # facts with a common cause have common candidates
-            seen = self.known[program, only] = analyze(program, only, self.untrained)
+            seen = self.memory.known[program, only] = analyze(program, only, self.untrained)
             self.steps += seen.steps
         return seen
 
     def tree(self, program: Program) -> Tree:
-        known = self.trees.get(program)
+        known = self.memory.trees.get(program)
         if known is None:
-            known = self.trees[program] = Tree(program, self.parsed)
+            known = self.memory.trees[program] = Tree(program, self.memory.parsed)
         return known
 
     def offers(self, rule: Codemod, fact: Fact, tree: Tree) -> _Offers:
         """The candidates of a rule for a fact of the program of *tree*."""
         key = type(rule), fact, tree.program
-        known = self.offered.get(key)
+        known = self.memory.offered.get(key)
         if known is None:
-            known = self.offered[key] = _Offers(rule.offers(fact, tree))
+            known = self.memory.offered[key] = _Offers(rule.offers(fact, tree))
         return known
 
     def see(self, way: Patch, only: Path | None = None) -> AnalysisResult:
@@ -591,17 +600,19 @@ def mend(
     *,
     certain: bool = False,
     spared: Collection[Hashable] = (),
+    memory: Memory | None = None,
 ) -> Mended:
     """Repair what can be repaired in *program*, by no step that leads to one of *rejected*; only what is *certain*.
 
-    *seen* is an earlier observation of the same program; facts with one of the keys *spared* are left as they are.
-    Raises :class:`SyntaxError` where a file does not parse.
+    *seen* is an earlier observation of the same program, and *memory* that of an earlier search in it; facts with one
+    of the keys *spared* are left as they are.  Raises :class:`SyntaxError` where a file does not parse.
     """
     ordered = sorted(codemods, key=lambda kind: (kind.rank, kind.code))
     start = seen if seen is not None else analyze(program)
     both = len({_is_shared(fact) for fact in start.facts}) == 2
     limit = _STEPS // 2 if both else _STEPS
     search = _Search(ordered, frozenset(rejected), certain, frozenset(spared), limit=limit, untrained=start.supposed)
+    search.memory = memory or search.memory
     mended = _without_halves(search, program, start)
     if both and not mended.repairs:
         # A value shared by several iterations may come from one that is shared within an iteration.
@@ -737,4 +748,4 @@ def _mend(search: _Search, program: Program, start: AnalysisResult, hopeless: fr
         given_up, refused = (
             {key_of(one) for one in seen.facts if key_of(one, step) in some} for some in (given_up, refused)
         )
-    return Mended(start, whole, tuple(repairs), seen.facts, tuple(search.refused), tuple(steps))
+    return Mended(start, whole, tuple(repairs), seen.facts, tuple(search.refused), tuple(steps), search.memory)
