@@ -229,14 +229,14 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
     if name in ("pad_sequence", "pad_packed_sequence"):
         return _PADDED
     if name in _JOINING:
-        return _joined(name, args[0])
+        return _joined(name, args[0], 0 if name == "vstack" else _dim(args, keywords, 1))
     if name in ("split", "chunk") and _is_inner(_dim(args, keywords, 2), first):
         return first._replace(each=True)
     if name == "split":
         return _of_pieces(first, args[1:], keywords)
     if name == "einsum" and isinstance(args[0], str):
         return _of_einsum(args[0], args[1:])
-    if not first.several:
+    if not first.several or first.inner:
         return NOTHING
     if name in groups.RESHAPES:
         return _reshaped(name, args, first)
@@ -278,8 +278,8 @@ def _picked(extent: Shape, index: Shape) -> Shape:
     return Shape(several, index.dims + max(extent.dims, 1) - 1) if several else NOTHING
 
 
-def _joined(name: str, parts: Value) -> Shape:
-    """Extent of several values joined side by side."""
+def _joined(name: str, parts: Value, dim: Value) -> Shape:
+    """Extent of several values joined side by side in a dimension."""
     slots = parts.items if isinstance(parts, Sequence) else []
     computed = [slot for slot in slots if isinstance(slot.value, TensorRef) and slot.value.cell.node is not None]
     if not isinstance(parts, Sequence) or not slots:
@@ -289,7 +289,8 @@ def _joined(name: str, parts: Value) -> Shape:
         return most  # its rows are in the result, on whatever side of the others
     if len(computed) < 2:
         return NOTHING
-    return Shape(BatchSize.LIKELY if parts.more and parts.least < len(computed) else BatchSize.CERTAIN, 1)
+    several = BatchSize.LIKELY if parts.more and parts.least < len(computed) else BatchSize.CERTAIN
+    return Shape(several, 1, inner=name == "hstack" or dim not in (None, 0))
 
 
 def _of_einsum(equation: str, operands: list[Value]) -> Shape:
@@ -299,7 +300,7 @@ def _of_einsum(equation: str, operands: list[Value]) -> Shape:
         return NOTHING
     for letters, operand in zip(inputs.split(","), operands, strict=False):
         extent = extent_of(operand)
-        if extent.several and letters[:1] == result[0]:
+        if extent.several and not extent.inner and letters[:1] == result[0]:
             return Shape(extent.several, len(result))
     return NOTHING
 
@@ -317,8 +318,8 @@ def _is_array(value: Value) -> bool:
 
 
 def _is_inner(dim: Value, extent: Shape) -> bool:
-    """Whether a dimension is certainly not the first."""
-    return isinstance(dim, int) and (dim > 0 or -extent.dims < dim < 0)
+    """Whether a dimension is certainly not the one that has several elements."""
+    return isinstance(dim, int) and (dim > 0 or -extent.dims < dim < 0) and not extent.inner
 
 
 def _reduced(first: Shape, dim: Value, options: Mapping[str, Value]) -> Shape:

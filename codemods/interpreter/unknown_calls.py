@@ -242,11 +242,21 @@ def _clone(interp: Interpreter, call: Call, receiver: Symbol, /, **_: Value) -> 
 
 @of_unknown("backward", "manual_backward")
 def _backward(interp: Interpreter, call: Call, receiver: Symbol, loss: Value, /, *_: Value, **keywords: Value) -> Value:
-    """``scaler.backward(loss)``, ``accelerator.backward(loss)``."""
+    """``scaler.backward(loss)``, ``accelerator.backward(loss)``; not of what may be an object of the program."""
     if not _is_for_its_effect(interp, call.node):
+        return DECLINED
+    if call.name in interp.sources.own_passes and not _is_made_elsewhere(receiver.key):
         return DECLINED
     tensor_calls.run_backward(interp, [loss], keywords, call.node)
     return None
+
+
+def _is_made_elsewhere(key: Hashable) -> bool:
+    """Whether a value was made by a class or a function of another package."""
+    match key:
+        case ("new" | "~", "call", str(path), *_):
+            return "." in path
+    return False
 
 
 @of_unknown("scale")

@@ -58,6 +58,8 @@ class Shape(NamedTuple):
     """Least number of dimensions."""
     each: bool = False
     """Whether it is a tuple of pieces, and this the extent of each of them."""
+    inner: bool = False
+    """Whether the dimension that has several elements may be another than the first."""
 
 
 NOTHING = Shape()

@@ -270,13 +270,15 @@ def _computed_later(
     between = block[block.index(made) + 1 : block.index(step)]
     if fact.retained is None or any(isinstance(one, cst.BaseCompoundStatement) for one in between):
         return
-    needed = _leading_to(failed, between, tree)
+    needed, run = _leading_to(failed, between, tree), _built_on(made, between, tree)
+    spoiled = [one for one in needed if one in run]
+    for anew in (spoiled, needed) if len(spoiled) < len(needed) else (needed,):
 
-    def build(edit: Edit) -> None:
-        edit.insert_before(failed, code, *(tree.own_code(one) for one in needed))
+        def build(edit: Edit, anew: list[Statement] = anew) -> None:
+            edit.insert_before(failed, code, *(tree.own_code(one) for one in anew))
 
-    for patch, more in retain.variants(fact, tree, build):
-        yield Candidate(patch, f"compute `{name}` again after the step{more}", Keeps.PARAMETERS)
+        for patch, more in retain.variants(fact, tree, build):
+            yield Candidate(patch, f"compute `{name}` again after the step{more}", Keeps.PARAMETERS)
 
 
 def _several_computed_later(

@@ -217,10 +217,22 @@ _OF_MODELS = ("parameters", "named_parameters", "train", "eval")
 """Methods that tell a module from other things that can be called."""
 
 
+_PASSES = ("backward", "manual_backward")
+
+
 def _models(nodes: Nodes) -> set[str]:
     asked = (node.func for node in nodes.of(ast.Call) if not node.args or isinstance(node.args[0], ast.Constant))
     owners = (one.value for one in asked if isinstance(one, ast.Attribute) and one.attr in _OF_MODELS)
     return {last_name(owner) for owner in owners if isinstance(owner, (ast.Name, ast.Attribute))} - {"self"}
+
+
+def _own_passes(nodes: Nodes) -> set[str]:
+    """The names among ``backward`` and ``manual_backward`` that a class defines as methods of objects."""
+    found: set[str] = set()
+    for cls in nodes.of(ast.ClassDef):
+        named = (one for one in cls.body if isinstance(one, ast.FunctionDef) and one.name in _PASSES)
+        found |= {one.name for one in named if len(one.args.args) > 1 and not one.decorator_list}  # with a loss
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -285,6 +297,11 @@ class Sources:
     def models(self) -> set[str]:
         """The names of variables and attributes that the program asks for parameters, or gives a mode, anywhere."""
         return {name for source in self.all for name in source.nodes.once(_models)}
+
+    @cached_property
+    def own_passes(self) -> set[str]:
+        """The names of the program's own methods that are called like those that libraries send a loss backward by."""
+        return {name for source in self.all for name in source.nodes.once(_own_passes)}
 
     def module(self, name: str, level: int, importer: Source) -> Source | None:
         """The file that ``import name`` in *importer* means, with *level* dots before it; None where it has none."""
