@@ -128,6 +128,8 @@ class Outer:
     """The parameters that such a pass reaches through the value, by their names."""
     crossed: bool = False
     """Whether the failing pass also goes on through the network that made the value, to others that a step trains."""
+    wanted_itself: bool = False
+    """``wanted``, by the failing pass, of the parameters of the call that made the value: of a critic, by its loss."""
 
 
 @dataclass(frozen=True, slots=True)

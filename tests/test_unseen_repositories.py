@@ -1257,3 +1257,39 @@ def test_a_class_is_looked_up_in_the_module_that_runs(kind: str) -> None:
     others = {"zoo/__init__.py": "", "zoo/models.py": ZOO.replace("KIND", kind)}
     facts = analyze(Program.of(TRAINED, "train.py", others)).facts
     assert [(fact.kind, fact.certainty) for fact in facts] == [("overwritten", Certainty.CERTAIN)]
+
+
+CRITIC = """\
+import torch
+from torch import nn
+maker = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+critic = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+makers, critics = torch.optim.Adam(maker.parameters()), torch.optim.Adam(critic.parameters())
+
+def improve_maker(scores):
+    scores.mean().backward(retain_graph=True)
+    makers.step()
+
+def improve_critic(real_scores, fake_scores):
+    LOSS.mean().backward()
+    critics.step()
+
+for step in range(3):
+    z, real = torch.randn(3, 4), torch.randn(3, 4)
+    makers.zero_grad()
+    critics.zero_grad()
+    fake = maker(z)
+    fake_scores = critic(fake)
+    real_scores = critic(real)
+    improve_maker(fake_scores)
+    improve_critic(real_scores, fake_scores)
+"""
+
+
+@pytest.mark.parametrize("loss", ["(fake_scores - real_scores)", "(fake_scores + 1 - real_scores)"])
+def test_a_critic_goes_on_learning_from_its_own_scores(loss: str) -> None:
+    analysis = analyse(CRITIC.replace("LOSS", loss), "train.py")
+    patched = analysis.patch.patched.files[0].text
+    assert "fake_scores.detach()" not in patched
+    assert "    fake_scores = critic(fake)\n    improve_critic" in patched
+    exec(patched, {})

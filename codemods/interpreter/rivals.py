@@ -39,6 +39,7 @@ class MeantFor(NamedTuple):
     weights: tuple[tuple[Span, ...], tuple[Span, ...]]
     weighed: tuple[str, ...]
     crossed: bool = False
+    wanted_itself: bool = False
 
 
 def attribute_gradient(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape) -> MeantFor:
@@ -53,21 +54,29 @@ def attribute_gradient(shared: Node, passes: tuple[BackwardCall, BackwardCall], 
     by_turns = _incidental(here, passes, tape)
     incidental = (by_turns, ()) if by_turns else _incidental_at_once(shared, here, passes, tape)
     crossed = _crossed(here, passes[1], tape)
-    return MeantFor(*_wanted(shared, here, passes, tape), incidental, *_weights(shared, here, passes, tape), crossed)
+    wanted = _wanted(shared, here, passes, tape)
+    behind = _behind(shared, passes[1])
+    return MeantFor(
+        (bool(wanted[0]), bool(wanted[1])),
+        (bool(wanted[0] & behind), bool(wanted[1] & behind)),
+        incidental,
+        *_weights(shared, here, passes, tape),
+        crossed,
+        bool(wanted[1] - behind),
+    )
 
 
 def _wanted(
     shared: Node, here: set[Leaf], passes: tuple[BackwardCall, BackwardCall], tape: Tape
-) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
-    """Whether a step uses what two passes send through a *shared* node to leaves that they reach beside it, too.
+) -> tuple[set[Leaf], set[Leaf]]:
+    """The leaves for which a step uses what two passes send through a *shared* node, and which they reach beside it.
 
     *here* are all the leaves that the node leads to.
 
-    Then it cannot be seen by the leaves alone what the value may be detached in: a generator's loss may have a term of
-    another batch, too. Where no step lies between the passes, the first counts as one that a step uses. The same of
-    the leaves that lie behind the call which made the value: of the generator, where that is a discriminator's.
+    Where there are such, it cannot be seen by the leaves alone what the value may be detached in: a generator's loss
+    may have a term of another batch, too. Where no step lies between the passes, the first counts as one that a step
+    uses.
     """
-    behind = _behind(shared, passes[1])
     follows = next(_steps(tape.stepped, passes[0], passes[1].clock), None)
     found: list[set[Leaf]] = []
     for one in passes:
@@ -76,8 +85,7 @@ def _wanted(
         if one is passes[0] and follows is None:
             used = here
         found.append(used & _reached_beside([shared], one))
-    first, second = found
-    return (bool(first), bool(second)), (bool(first & behind), bool(second & behind))
+    return found[0], found[1]
 
 
 def _steps(leaves: Iterable[Leaf], one: BackwardCall, until: float) -> Iterator[int]:

@@ -85,7 +85,8 @@ class SeparateNetworks(Codemod):
         elif fact.retained not in (None, fact.failed):
             yield from self._second_cut(fact, tree)
         yield from self._fresh(fact, tree)
-        yield from mixed
+        if not fact.outer.wanted_itself:
+            yield from mixed
 
     def _second_cut(self, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
         """The second loss takes the batch detached, where no step uses the gradient that this would cut.
