@@ -107,9 +107,15 @@ _BUILDING = (ast.BinOp, ast.List, ast.Tuple)
 
 
 def _adds(node: ast.expr) -> bool:
-    """Whether an expression may put together an old value and something new: a sum, ``torch.lerp(old, new, 0.1)``."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING
+    """Whether an expression may put together an old value and something new: a sum, ``torch.lerp(old, new, 0.1)``.
+
+    A part of it may be taken, or a method be called on it: ``torch.cat([queue, keys])[-size:]``.
+    """
+    match node:
+        case ast.Call(ast.Attribute(inner, name)):
+            return name in _ADDING or _adds(inner)
+        case ast.Subscript(inner):
+            return _adds(inner)
     return isinstance(node, (ast.BinOp, ast.IfExp))
 
 
