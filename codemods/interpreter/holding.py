@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, StoreEvent, crossing
 from autofix.codemods.facts import Form, Span
 from autofix.codemods.interpreter import class_lookup, cuts
@@ -252,13 +253,33 @@ def summed(interp: Interpreter, before: Value, after: Value, node: ast.stmt, nam
 
 
 def _begins_again(name: str, loop: ast.AST) -> bool:
-    """Whether a loop sets a total back to a number, or to nothing, were it in every tenth iteration only."""
+    """Whether a loop sets a total back to numbers, or to nothing, were it in every tenth iteration only."""
     return any(
         isinstance(part, ast.Assign)
-        and isinstance(part.value, ast.Constant)
+        and (isinstance(part.value, ast.Constant) or _is_made_anew(part.value))
         and any(ast.unparse(target) == name for target in part.targets)
-        for part in ast.walk(loop)
+        for part in _run_again(loop, name)
     )
+
+
+def _is_made_anew(value: ast.expr) -> bool:
+    """Whether an expression makes a tensor of numbers: ``torch.zeros(3)``, ``x.new_zeros(3)``."""
+    match value:
+        case ast.Call(ast.Attribute(attr=last)):
+            return last in catalogue.makers() or last.startswith("new_")
+    return False
+
+
+def _run_again(loop: ast.AST, name: str) -> Iterator[ast.AST]:
+    """The parts of a loop, but for what it runs while a name is None: once, before there is a total."""
+    pending = [loop]
+    while pending:
+        part = pending.pop()
+        yield part
+        parts = list(ast.iter_child_nodes(part))
+        if isinstance(part, ast.If) and ast.unparse(part.test) in (f"{name} is None", f"not {name}"):
+            parts = part.orelse[:]  # type: ignore[assignment]
+        pending += parts
 
 
 def gathered(

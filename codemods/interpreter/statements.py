@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.autograd.graph import Node
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,
@@ -103,27 +102,49 @@ _ADDING = frozenset(
     column_stack""".split()
 )
 
+_JOINING = _ADDING | {"stack", "max", "min", "where", "logaddexp", "sum"}
+"""As the operations that put tensors together are recorded."""
+
 _BUILDING = (ast.BinOp, ast.List, ast.Tuple)
 """Expressions that may make a list of an old one and new items: ``[*losses, loss]``."""
 
 
 def _adds(node: ast.expr) -> bool:
-    """Whether an expression may put together an old value and something new: a sum, ``torch.lerp(old, new, 0.1)``."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr in _ADDING
+    """Whether an expression may put together an old value and something new: a sum, ``torch.lerp(old, new, 0.1)``.
+
+    A part of it may be taken, or a method be called on it: ``torch.cat([queue, keys])[-size:]``.
+    """
+    match node:
+        case ast.Call(ast.Attribute(inner, name)):
+            return name in _ADDING or _adds(inner)
+        case ast.Subscript(inner):
+            return _adds(inner)
     return isinstance(node, (ast.BinOp, ast.IfExp))
 
 
-def _hands_on_sum(written: ast.expr, node: Node | None) -> bool:
-    """Whether a name, or a copy of its tensor, is all that is written, and stands for such a sum, computed before."""
-    match written:
-        case ast.Call(ast.Attribute(value=ast.Name() as copied, attr="clone")):
-            return _hands_on_sum(copied, node)
-        case ast.Name():
-            while node is not None and node.operation == "clone":
-                node = node.operands[0].node if node.operands else None
-            return node is not None and node.operation in _ADDING
-    return False
+def _joins(value: TensorRef) -> bool:
+    """Whether a tensor puts others together, or is computed of one that does: an own function may give a sum."""
+    node = value.cell.node
+    for _ in range(holding.DEPTH):
+        if node is None or len(node.operands) != 1:
+            break
+        node = node.operands[0].node
+    return node is not None and node.operation in _JOINING
+
+
+def _may_gather(value: Value, written: ast.expr) -> bool:
+    """Whether a new value may hold the old one of its name and more: a sum, or a list that is put together."""
+    if isinstance(value, TensorRef):
+        return _adds(written) or _joins(value)
+    return isinstance(value, Sequence) and isinstance(written, _BUILDING)
+
+
+def _pairs(target: ast.expr, value: Value, written: ast.expr) -> list[tuple[ast.expr, Value, ast.expr]]:
+    """The targets of an assignment with their values, one by one where both sides are written out: ``a, b = x, y``."""
+    match target, written, value:
+        case ast.Tuple(parts), ast.Tuple(texts), Sequence(items=items) if len(parts) == len(texts) == len(items):
+            return [(part, slot.value, text) for part, slot, text in zip(parts, items, texts, strict=True)]
+    return [(target, value, written)]
 
 
 def _assignment(interp: Interpreter, node: ast.Assign) -> str:
@@ -137,13 +158,16 @@ def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, n
         home = _home(interp, target) if counter else None
         since = interp.widening.begun(home)
         value = interp.widening.widened(value, node, since) if counter else value
-        adds = isinstance(value, TensorRef) and (_adds(written) or _hands_on_sum(written, value.cell.node))
-        builds = isinstance(value, Sequence) and isinstance(written, _BUILDING)
-        before = _old_value(interp, target) if adds or builds else None
+        olds = [
+            (part, item, _old_value(interp, part))
+            for part, item, text in _pairs(target, value, written)
+            if _may_gather(item, text)
+        ]
         assign(interp, target, value, written)
-        if before is not None:
-            note = holding.summed if adds else holding.rebuilt
-            note(interp, before, value, node, interp.source.text_of(target))
+        for part, item, before in olds:
+            if before is not None:
+                note = holding.summed if isinstance(item, TensorRef) else holding.rebuilt
+                note(interp, before, item, node, interp.source.text_of(part))
         if counter and isinstance(value, (int, float)):
             interp.widening.counts(home, since, node)
     return "raise" if interp.exceptions.exited else ""
