@@ -17,6 +17,7 @@ from autofix.codemods.checks.checks import Checks  # noqa: E402
 from autofix.codemods.checks.known import Known  # noqa: E402
 from autofix.codemods.interpreter import analysis  # noqa: E402
 from autofix.codemods.interpreter.policy import BranchPolicy, Path  # noqa: E402
+from autofix.codemods.interpreter.values import Symbol  # noqa: E402
 from autofix.codemods.source.program import Program  # noqa: E402
 from autofix.codemods.source.sources import Sources  # noqa: E402
 
@@ -223,6 +224,12 @@ KINDS = (
     "nn.modules.loss._Loss",
     "torch.Tensor",
 )
+
+
+def test_a_module_of_a_framework_is_a_module_and_maybe_a_layer() -> None:
+    text = "import torch\nfrom lightning import LightningModule\nclass Own(LightningModule):\n    pass\n"
+    assert answer_of(f"{text}answer = isinstance(Own(), torch.nn.Module)\n") is True
+    assert isinstance(answer_of(f"{text}answer = isinstance(Own(), torch.nn.Linear)\n"), Symbol)
 
 
 @pytest.mark.parametrize("made", MADE)

@@ -16,7 +16,7 @@ import pytest
 from autofix.child.cells import Origin, origins
 from autofix.cli import main
 from autofix.commands.launch import tell_of_kernel
-from autofix.execution.invocation import invocation
+from autofix.execution.invocation import InvocationError, invocation
 from autofix.execution.record import Outcome, RunRecord
 from autofix.execution.runner import Limits, Way, run
 from tests.test_killing import processes, until
@@ -124,10 +124,15 @@ def test_an_error_is_told_in_its_cell(
     assert "The script fails at nb.ipynb:cell 3:5:41 and no repair is known: «é» in __main__" in told.out
 
 
-def test_a_cell_that_is_no_python_is_told(tmp_path: Path) -> None:
-    record = execute(tmp_path, book("x = 1", "\ndef f():\n    return 1\nreturn f()"))
+def test_a_notebook_with_a_cell_that_is_no_python_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvocationError, match=r"nb\.ipynb:cell 2:4:1: 'return' outside function"):
+        execute(tmp_path, book("x = 1", "\ndef f():\n    return 1\nreturn f()"))
+
+
+def test_an_error_of_syntax_that_only_the_kernel_meets_is_told(tmp_path: Path) -> None:
+    record = execute(tmp_path, book("x = 1", "\ndef f():\n    return compile('x = = 1', 'text', 'exec')\nf()"))
     assert record.error is not None
-    assert (record.error.type, record.error.line, record.error.file) == ("SyntaxError", 7, "nb.ipynb")
+    assert (record.error.type, record.error.line, record.error.file) == ("SyntaxError", 6, "nb.ipynb")
 
 
 @pytest.mark.parametrize(

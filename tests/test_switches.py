@@ -784,6 +784,7 @@ for step in range(100):
         ("args.layers", "name in layers"),
         ('args.layers.lower().split(",")', "name in layers"),
         ('vars(args)["layers"].split(",")', "name in layers"),
+        ('args.layers.replace(",", " ").split()', "name in layers"),
         ('args.layers.split(",")', "not name not in layers"),
         ('args.layers.split(",")', "name == layers[0]"),
         ("args.layers", "name == 'conv1' and layers.startswith('conv')"),

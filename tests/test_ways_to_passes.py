@@ -901,3 +901,53 @@ def test_what_follows_a_branch_that_leaves_is_its_other_side(leave: str, inline:
     assert not seen.missed
     assert [type(fact) for fact in seen.facts] == [GraphHeld]
     assert seen.facts[0].certainty is Certainty.CERTAIN
+
+
+HALF = """\
+import argparse
+import torch
+from torch import nn
+from half import Half, measure
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--half", DEFAULT)
+parser.add_argument("--rate", type=float, default=0.1)
+args = parser.parse_args()
+
+def made(optimizer):
+    if args.half:
+        optimizer = Half(optimizer)
+    return optimizer
+
+def train(batches):
+    cell = nn.GRUCell(3, 4)
+    optimizer = made(torch.optim.SGD(cell.parameters(), args.rate))
+    h = torch.zeros(2, 4)
+    for batch in batches:
+        h = cell(batch, h)
+        loss = h.pow(2).mean()
+        optimizer.zero_grad()
+        if args.half:
+            done = optimizer.backward(loss)
+        else:
+            loss.backward()
+        if measure(batch) > 0.5:
+            print("a")
+        if measure(batch) > 0.6:
+            print("b")
+        if measure(batch) > 0.7:
+            print("c")
+        if measure(batch) > 0.8:
+            print("d")
+        if measure(batch) > 0.9:
+            print("e")
+        optimizer.step()
+
+train(torch.load("batches.pt"))
+"""
+
+
+@pytest.mark.parametrize("default", ['action="store_true"', "type=int, default=0"])
+def test_a_program_that_is_lost_with_its_options_is_followed_by_their_defaults(default: str) -> None:
+    seen = analyze(Program.of(HALF.replace("DEFAULT", default), "train.py"))
+    assert [type(fact) for fact in seen.facts] == [StaleGraph]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _ANOTHER_EACH_TIME = re.compile(r"rand|secrets|shuffle|choice|sample|uuid|queue|\bnext$|\binput$")
 """Modules and functions whose results are others each time."""
-_LETTERS = frozenset("casefold lower lstrip rstrip strip upper".split())
-"""Methods of texts: ``args.mode.lower()``."""
+_LETTERS = frozenset("casefold lower lstrip rstrip split splitlines strip upper".split())
+"""Methods of texts, called without arguments: ``args.mode.lower()``."""
 
 
 def note(interp: Interpreter, found: Symbol, label: Hashable, values: Iterable[Value]) -> None:
@@ -67,7 +67,7 @@ def _without_numbers(key: Hashable, interp: Interpreter) -> Hashable:
 
 
 def _is_looked_up(label: Hashable, given: list[Value]) -> bool:
-    """Whether an unknown object is asked for something by a name, or an unknown text for one in other letters."""
+    """Whether an unknown object is asked for something by a name, or an unknown text for its letters or words."""
     match label:
         case ("method", _, str(name)):
             return (bool(given) and type(given[0]) is str) or name in _LETTERS

@@ -152,8 +152,11 @@ def fields_of(cls: Class) -> list[Annotated]:
 
 def is_module(instance: Instance) -> bool:
     """Whether it is a torch module (or a trainer's, or a layer of a library, which are modules too)."""
-    libraries = (base.path for base in lineage(instance.cls) if isinstance(base, Name))
-    return any(path.endswith(("Module", "MessagePassing")) or path.startswith("torch.nn.") for path in libraries)
+    return any(map(_is_called_module, (base for base in lineage(instance.cls) if isinstance(base, Name))))
+
+
+def _is_called_module(base: Name) -> bool:
+    return base.path.endswith(("Module", "MessagePassing")) or base.path.startswith("torch.nn.")
 
 
 def is_any_module(value: Value) -> TypeGuard[TorchModule | Instance]:
@@ -169,8 +172,11 @@ def is_layer(cls: Class, wanted: Name) -> bool | None:
 
 
 def _is_derived(base: Value, wanted: Name) -> bool | None:
-    of_torch = isinstance(base, Name) and base.path.startswith("torch.nn.")
-    return catalogue.is_derived(base.last, wanted.last) if of_torch else None
+    if not isinstance(base, Name):
+        return None
+    if base.path.startswith("torch.nn."):
+        return catalogue.is_derived(base.last, wanted.last)
+    return True if wanted.last == "Module" and _is_called_module(base) else None
 
 
 def torch_base(instance: Instance) -> str:

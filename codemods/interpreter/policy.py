@@ -52,6 +52,8 @@ class Path(NamedTuple):
     """The places, as those of :class:`Decision`, with the answer that leads to a pass, in whatever iteration."""
     passless: bool = False
     """Whether the function leads to no pass: what is wrong in it is wrong as soon as it is called once."""
+    by_default: bool = False
+    """Whether all options are left as they are by default, also those that switch something on."""
 
 
 class Decision(NamedTuple):
@@ -83,6 +85,8 @@ class BranchPolicy:
         """Whether the path showed anything that those before it had not; said by whoever followed it."""
         self.gives_options = False
         """Whether the path sets a flag of the command line otherwise than it usually is."""
+        self.is_unusual = False
+        """Whether an option of the path has another value than by default."""
         self._preferred: list[int] = []
         """Questions to which a path that prefers to answer with no would have answered differently."""
         self.entered = not path.entry
@@ -482,6 +486,11 @@ class Paths:
         if first.would_differ and count < self._limit:
             yield BranchPolicy(self._first._replace(prefer_false=True))
             count += 1
+        if first.is_unusual and not (first.matters or self._first.entry) and count < self._limit:
+            usual = BranchPolicy(self._first._replace(by_default=True))
+            yield usual
+            count += 1
+            self._turn_round(usual, count, lost=True)
         while any(self._queue) and count < self._limit:
             path, place, origin, is_nearer, always = next(queue for queue in self._queue if queue).popleft()
             if place in self._known[origin] and not always:
