@@ -225,6 +225,7 @@ def _follow_all(sources: Sources, paths: Paths, checks: Checks, called: set[ast.
             reached = True
             trained |= interp.log.called
         policy.shows_more = checks.extent() != before
+        policy.is_unusual = runs[-1].is_unusual
         is_first = not (policy.path.answers or policy.path.prefer_false)
         idle = 0 if policy.shows_more or is_first else idle + found.steps - steps
         limit = LOST if policy.path.entry == MODULE and not reached else IDLE

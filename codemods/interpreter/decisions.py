@@ -113,20 +113,19 @@ class Decisions(Interpreter):
         denies = False
         if isinstance(key, tuple) and len(key) == 2 and key[0] == "not":
             denies, key, likely = True, key[1], not likely
-        usual = self.usual_answer(key)
-        by_default = self.policy.path.by_default and usual is not None
-        supposed = bool(usual) if by_default else self._by_default(key, likely, optional)
+        usual = self.usual_answer(key) if self.policy.path.by_default else None
+        supposed = self._by_default(key, likely, optional) if usual is None else usual
         answer = self.policy.decide(key, supposed, optional=optional, prefer_false=denies)
-        self.policy.is_unusual |= usual is (not answer)
-        self.policy.gives_options |= self._gives_option(key, usual, likely, answer)
+        if self._gives_option(key, likely, answer):
+            self.policy.gives_options = True
         return answer is not denies
 
-    def _gives_option(self, key: Hashable, usual: bool | None, likely: bool, answer: bool) -> bool:
+    def _gives_option(self, key: Hashable, likely: bool, answer: bool) -> bool:
         """Whether an answer takes an option that is usually left out (``--keep-graph``), or another text than usual."""
         match key:
             case ("in" | "looked up", *_):
-                return usual is (not answer)
-        return answer is not likely and usual is likely and not chooses_by_name(key)
+                return self.usual_answer(key) is (not answer)
+        return answer is not likely and not chooses_by_name(key) and self.usual_answer(key) is likely
 
     def usual_answer(self, key: Hashable) -> bool | None:
         """The answer to the condition *key* by the defaults of options; None where they do not say."""

@@ -86,7 +86,7 @@ class BranchPolicy:
         self.gives_options = False
         """Whether the path sets a flag of the command line otherwise than it usually is."""
         self.is_unusual = False
-        """Whether an option of the path has another value than by default."""
+        """Whether an option of the path has another value than by default; said by whoever followed it."""
         self._preferred: list[int] = []
         """Questions to which a path that prefers to answer with no would have answered differently."""
         self.entered = not path.entry

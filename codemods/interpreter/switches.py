@@ -51,6 +51,11 @@ class Run(NamedTuple):
     left_off: Set[Span]
     """Loops of which the first iterations were run, and which go on as far as the run knows."""
 
+    @property
+    def is_unusual(self) -> bool:
+        """Whether an option has another value than by default."""
+        return any(self.usual[key] is (not answer) for key, answer in self.answers.items())
+
 
 Decides = Callable[[Run, Hashable], bool]
 """Whether a mistake of a run may hang on the answer that it has to a condition."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 
-_METHODS = frozenset("casefold lower lstrip partition replace rsplit rstrip split splitlines strip title upper".split())
-"""Methods of texts that give a text or a list of texts."""
-_SEARCHED = frozenset("endswith isdigit startswith".split())
+_METHODS = frozenset(
+    """casefold endswith isdigit lower lstrip partition replace rsplit rstrip split splitlines startswith strip title
+    upper""".split()
+)
+"""Methods of texts that tell the same of the same text."""
 
 Usual = Callable[[Hashable], object]
 """The constant that a value is by default, by its key; None for others."""
@@ -36,7 +38,7 @@ def usual_of(key: Hashable, usual: Usual) -> object:
         case ("item", of, ("int", int(at))):
             known = usual_of(of, usual)
             return known[at] if isinstance(known, (str, list, tuple)) and -len(known) <= at < len(known) else None
-        case ("looked up", ("method", of, str(name)), *given) if name in _METHODS | _SEARCHED:
+        case ("looked up", ("method", of, str(name)), *given) if name in _METHODS:
             known, arguments = usual_of(of, usual), [usual_of(one, usual) for one in given]
             if isinstance(known, str) and None not in arguments:
                 with suppress(TypeError, ValueError):
