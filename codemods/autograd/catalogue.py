@@ -270,11 +270,15 @@ def variant(name: str, values: Sequence[object], is_tensor: Callable[[object], b
 
 
 def by_options(row: Operation, given: Mapping[str, object]) -> Operation:
-    """The row of the operation that one hands over to for an option that it is *given*; else *row*.
+    """The row of an operation with an option that makes it compute something else; else *row*.
 
-    Source: ``smooth_l1_loss`` of torch/nn/functional.py.
+    Source: ``smooth_l1_loss`` of torch/nn/functional.py, ``poisson_nll_loss`` of aten/src/ATen/native/Loss.cpp.
     """
-    return operation("l1_loss") if row.name == "smooth_l1_loss" and _is_zero(given.get("beta")) else row
+    if row.name == "smooth_l1_loss" and _is_zero(given.get("beta")):
+        return operation("l1_loss")
+    if row.name == "poisson_nll_loss" and given.get("log_input") is False:  # `target * log(input + eps)`
+        return row._replace(saves={"input": ("target",)}, usual={})
+    return row
 
 
 def operand_names(name: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from collections.abc import Mapping as Options
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue, groups
@@ -52,9 +53,8 @@ def become_base(
 
 def make_module(interp: Interpreter, kind: str, args: list[Value], keywords: dict[str, Value], node: ast.expr) -> Value:
     """An instance of a class of ``torch.nn``."""
-    module = TorchModule(kind, options=dict(keywords), site=interp.site(node))
+    module = TorchModule(kind, site=interp.site(node))
     if kind in module_lists.LISTS:
-        module.options.clear()
         parts: list[Value] = args or [keywords[name] for name in ("modules", "values") if name in keywords]
         if len(parts) == 1 and _is_spread(kind, parts[0]):
             if isinstance(parts[0], Mapping):
@@ -63,20 +63,14 @@ def make_module(interp: Interpreter, kind: str, args: list[Value], keywords: dic
             parts = [slot.value for slot in unpacking.copy_of(interp, parts[0], "list", node).items]
         module_lists.extend(interp, module, parts, node)
     elif kind in module_lists.DICTIONARIES:
-        module.options.clear()
         for given in [*args[:1], *(keywords[name] for name in ("modules", "parameters") if name in keywords)]:
             update_dictionary(interp, module, given, node)
-    elif kind == "Module" or not _has_parameters(kind, args, keywords):
-        at = catalogue.module(kind).at("inplace")
-        if at is not None and args[at : at + 1] == [True]:
-            module.options["inplace"] = True
-        if "Dropout" in kind and args:
-            module.options["p"] = args[0]
-        if kind.startswith("AdaptiveAvgPool") and args:
-            module.options["output_size"] = args[0]
     else:
-        module.leaf = interp.leaf(kind, node)
-        module.leaf.parts = dict.fromkeys(_parameters_of(kind, args, keywords), False)
+        spread = node in interp.spread
+        module.options = {**({} if spread else dict(zip(_arguments_of(kind), args, strict=False))), **keywords}
+        if kind != "Module" and _has_parameters(kind, module.options):
+            module.leaf = interp.leaf(kind, node)
+            module.leaf.parts = {} if spread else dict.fromkeys(_parameters_of(kind, module.options), False)
     return module
 
 
@@ -98,40 +92,60 @@ def update_dictionary(interp: Interpreter, module: TorchModule, given: Value, no
             module.children[key] = Binding(module_lists.as_item(interp, module, interp.read(slot, pairs), node))
 
 
-def _parameters_of(kind: str, args: list[Value], keywords: dict[str, Value]) -> tuple[str, ...]:
+def _arguments_of(kind: str) -> tuple[str, ...]:
+    """The names of a constructor's arguments, in their order.
+
+    Source: torch/nn/modules/rnn.py, whose classes hand theirs over to ``RNNBase``, ``RNN`` behind its nonlinearity.
+    """
+    if kind not in groups.RECURRENT:
+        return catalogue.module(kind).arguments
+    names = catalogue.module("RNNBase").arguments[1:]
+    after = names.index("num_layers") + 1
+    return (*names[:after], "nonlinearity", *names[after:]) if kind == "RNN" else names
+
+
+def _parameters_of(kind: str, options: Options[str, Value]) -> tuple[str, ...]:
     """The names of a layer's parameters; none where they are not known."""
     row = catalogue.module(kind)
     if kind in groups.RECURRENT:
-        names, bias = tuple(_of_layers(args, keywords)), keywords.get("bias", True) if len(args) < _BIAS else None
+        names = tuple(_of_layers(options))
     elif set(row.parameters) <= {"weight", "bias"} or kind.endswith("Cell"):
-        names, bias = row.parameters, catalogue.given(row, "bias", args, keywords, True)
+        names = row.parameters
     else:
         return ()
+    bias = options.get("bias", True)
     without = tuple(name for name in names if not name.startswith("bias"))
     return names if bias is True else without if bias is False else ()
 
 
-_LAYERS, _BIAS = 3, 4
-"""Numbers of arguments by position of which the last is ``num_layers``, or ``bias``, of a recurrent module."""
-
-
-def _of_layers(args: list[Value], keywords: dict[str, Value]) -> Iterator[str]:
+def _of_layers(options: Options[str, Value]) -> Iterator[str]:
     """The names of the parameters of a recurrent module, in their order; none where its layers are not known."""
-    layers = args[_LAYERS - 1] if len(args) >= _LAYERS else keywords.get("num_layers", 1)
-    both = keywords.get("bidirectional", False)
-    if isinstance(layers, int) and isinstance(both, bool) and "proj_size" not in keywords:
+    layers, both = options.get("num_layers", 1), options.get("bidirectional", False)
+    if isinstance(layers, int) and isinstance(both, bool) and "proj_size" not in options:
         for layer in range(layers):
             for direction in ("", "_reverse") if both else ("",):
                 yield from (f"{one}_l{layer}{direction}" for one in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
 
 
-def _has_parameters(kind: str, args: list[Value], keywords: dict[str, Value]) -> bool:
+def _has_parameters(kind: str, options: Options[str, Value]) -> bool:
     """Whether a layer or a loss of torch's that is made so has something to train."""
     row = catalogue.module(kind)
     for switch in ("affine", "elementwise_affine"):
         if switch in row.arguments:
-            return catalogue.given(row, switch, args, keywords, bool(row.parameters)) is not False
+            return options.get(switch, bool(row.parameters)) is not False
     return bool(row.parameters)
+
+
+def is_left_out(module: TorchModule, name: str) -> bool:
+    """Whether a layer has None in the place of a parameter that its kind has: ``Linear(bias=False)``."""
+    if name not in catalogue.module(module.kind).parameters:
+        return False
+    return module.leaf is None or (bool(module.leaf.parts) and name not in module.leaf.parts)
+
+
+def is_flag(module: TorchModule, name: str) -> bool:
+    """Whether ``layer.bias`` says that a recurrent layer has biases, and is none itself."""
+    return name == "bias" and any(one.startswith("bias_") for one in catalogue.module(module.kind).parameters)
 
 
 def call_module(

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import Leaf, Storage
-from autofix.codemods.interpreter import attributes, calls, gradients, module_lists, numbered, parametrized, streams
+from autofix.codemods.interpreter import (
+    attributes,
+    calls,
+    gradients,
+    module_calls,
+    module_lists,
+    numbered,
+    parametrized,
+    streams,
+)
 from autofix.codemods.interpreter.kinds.kind import TENSORS, Assignment, Copied, Kind, kind
 from autofix.codemods.interpreter.library import modules
 from autofix.codemods.interpreter.streams import Stream
@@ -56,7 +65,9 @@ class ModuleKind(Kind[TorchModule]):
         computed = parametrized.get(interp, value, name, node)
         if computed is not None:
             return computed
-        if value.leaf is not None and attributes.is_parameter(name):
+        if module_calls.is_left_out(value, name):
+            return None
+        if value.leaf is not None and attributes.is_parameter(name) and not module_calls.is_flag(value, name):
             # A bias is added: only a norm saves it.
             storage = Storage() if name.startswith("bias") and "Norm" not in value.kind else value.leaf.storage
             cell = TensorImpl(node=value.leaf.node, storage=storage, leaf=value.leaf, part=True, place=(name,))
