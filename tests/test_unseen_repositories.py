@@ -1293,3 +1293,50 @@ def test_a_critic_goes_on_learning_from_its_own_scores(loss: str) -> None:
     assert "fake_scores.detach()" not in patched
     assert "    fake_scores = critic(fake)\n    improve_critic" in patched
     exec(patched, {})
+
+
+AHEAD = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from library import make, transform
+
+MADE
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(3):
+    x = torch.randn(4, 3)
+    out = AHEAD
+    for _ in range(4):
+        loss = LOSS
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "ahead", "loss", "certainty"),
+    [
+        ("net = nn.Linear(3, 3)", "net(x) * 2", "F.mse_loss(net(x), out)", Certainty.CERTAIN),
+        ("net = nn.Linear(3, 3)", "transform(net(x)) * 2", "F.mse_loss(net(x), out)", Certainty.LIKELY),
+        (
+            "net = nn.Linear(3, 3)",
+            "torch.cat([transform(net(x)).exp(), x])",
+            "(net(x).mean() * out).mean()",
+            Certainty.LIKELY,
+        ),
+        ("net = nn.Linear(3, 3)", "transform(net(x)) * 2", "out.square().mean()", Certainty.CERTAIN),
+        ("net = nn.Linear(3, 3)", "transform(net(x)) + net(x)", "F.mse_loss(net(x), out.exp())", Certainty.CERTAIN),
+        ("net = make()", "net(x).exp()", "F.mse_loss(net(x), out)", Certainty.CERTAIN),
+        ("net = make()", "net.forward(x).exp()", "F.mse_loss(net(x), out)", Certainty.CERTAIN),
+        ("net = make()", "net.act(x).exp()", "F.mse_loss(net(x), out)", Certainty.LIKELY),
+        ("net = make()", "x + 0.9 * net.act(x)", "F.mse_loss(net(x), out)", Certainty.LIKELY),
+        ("net = make()", "net.act(x).exp()", "out.mean()", Certainty.CERTAIN),
+    ],
+)
+def test_what_is_computed_of_an_unread_result_may_have_no_graph(
+    made: str, ahead: str, loss: str, certainty: Certainty
+) -> None:
+    text = AHEAD.replace("MADE", made).replace("AHEAD", ahead).replace("LOSS", loss)
+    facts = analyze(Program.of(text, "train.py")).facts
+    assert [fact.certainty for fact in facts if isinstance(fact, StaleGraph)] == [certainty]

@@ -218,6 +218,11 @@ class Node:
     """Whether the freeing pass came to it for certain, and not through a call of which nothing is known."""
     readings: Sequence[Node] = ()
     """Of an item of a result that was not read: the nodes of all readings of that item, which are one tensor."""
+    rests: bool = field(init=False)
+    """Whether it computes with nothing but results of doubtful calls: it exists only if one of these has a graph."""
+
+    def __post_init__(self) -> None:
+        self.rests = bool(self.operands) and all(one.node.doubtful or one.node.rests for one in self.operands)
 
     def pass_through(self, current: BackwardCall, consumer: Node | None, *, frees: bool, surely: bool) -> None:
         """Record that the pass *current* came here from the *consumer*, for certain or not; it may free the node."""
@@ -438,16 +443,17 @@ class Tape:
         found: dict[tuple[int, int], FreedGraphUse] = {}
         while pending:
             node, reader, provenance, entry, certain = pending.pop()
-            if certain and node.doubtful:
-                certain = min(certain, forced().get(id(node), _Way.LIKELY if node.layer else _Way.DOUBTFUL))
+            if certain and (node.doubtful or node.rests):
+                certain = min(certain, forced().get(id(node), _guess(node)))
             if wanted is not None and id(node) not in wanted:
                 continue
             if node.freed_by is not None:
                 if entry is None:
-                    surely = node.surely and certain is not _Way.LIKELY
-                    entry = FreedGraphUse(reader, node, provenance, node.freed_by, current, surely=surely)
-                if node.saves and certain:
-                    found.setdefault((id(entry.reader), id(entry.node)), entry)
+                    entry = FreedGraphUse(reader, node, provenance, node.freed_by, current, surely=node.surely)
+                if node.saves and certain:  # it raises here, behind operations that save nothing and raise nothing
+                    surely = entry.surely and node.surely and certain is _Way.CERTAIN
+                    known = found.setdefault((id(entry.reader), id(entry.node)), entry._replace(surely=surely))
+                    found[id(entry.reader), id(entry.node)] = known._replace(surely=known.surely or surely)
             if reader is not None and (id(node) not in first or reader.clock < first[id(node)].clock):
                 first[id(node)] = reader
             if id(node) in parents and (certain <= sure[id(node)]):
@@ -585,6 +591,11 @@ class _Way(IntEnum):
     """The called object is a layer by all appearances; or several ways lead from the loss, all to unknown calls, at
     least one of whose results has a graph."""
     CERTAIN = 2
+
+
+def _guess(node: Node) -> _Way:
+    """The certainty that a doubtful node, or one that rests on such nodes, is there at all."""
+    return _Way.LIKELY if node.layer or not node.doubtful else _Way.DOUBTFUL
 
 
 def _on_every_way(roots: list[Node]) -> dict[int, _Way]:

@@ -205,8 +205,8 @@ class Interpreter(Symbols, Recording, ABC):
     ) -> Value:
         """Result of a call whose source was not read: a tensor on the arguments' graphs, or an unknown value.
 
-        ``leaf`` stands for the parameters of a model that is called.  Without one the graph is doubtful, unless the
-        call is known to be ``differentiable``.
+        ``leaf`` stands for the parameters of a model that is called.  The graph is doubtful, unless the call is known
+        to be ``differentiable``.
         """
 
     @abstractmethod

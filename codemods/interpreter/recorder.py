@@ -327,8 +327,8 @@ class Recorder(Interpreter):
     ) -> Value:
         """Result of a call whose source was not read: a tensor on the arguments' graphs, or an unknown value.
 
-        ``leaf`` stands for the parameters of a model that is called.  Without one the graph is doubtful, unless the
-        call is known to be ``differentiable``; the called object may be a ``layer``.
+        ``leaf`` stands for the parameters of a model that is called.  The graph is doubtful, unless the call is known
+        to be ``differentiable``; the called object may be a ``layer``.
         """
         values = list(args)
         holding.hands_over(self, label, values)
@@ -343,7 +343,7 @@ class Recorder(Interpreter):
         if self.operands(*values) or (own is not None and self.grad):
             made = self.operation("call", values, node, leaves=leaves, opaque=True, extra_saved=saved)
             if made.cell.node is not None:
-                made.cell.node.doubtful = leaf is None and not differentiable
+                made.cell.node.doubtful = not differentiable
                 made.cell.node.layer = layer or supposed is not None
             return made
         found = self.fresh_symbol("call", label)

@@ -89,7 +89,9 @@ def call_unknown(
         [*values],
         node,
         receiver.leaf,
-        layer=_is_layer(key, name),
+        # Another method may compute without grad mode: `net.act(state)`.
+        differentiable=receiver.leaf is not None and name in ("", "forward"),
+        layer=receiver.leaf is not None or _is_layer(key, name),
         saved=unread_networks.saved(receiver.leaf),
     )
 
