@@ -11,6 +11,7 @@ from autofix.codemods.rewriting import one_line
 from autofix.codemods.rewriting.nodes import COMPOUND, Statement, names_below
 from autofix.codemods.rewriting.origins import Place, filled, origins, places_in, render
 from autofix.codemods.rewriting.patch import Line, lines_of
+from autofix.codemods.rewriting.tabs import Indents
 
 _LINES = 4_000
 """Lines of files that are kept parsed: the scripts of a project have its library in common."""
@@ -31,7 +32,14 @@ class ParsedModule:
     def __init__(self, text: str) -> None:
         self._text = text
         self.length = text.count("\n")
-        self.node = one_line.parse(text)
+        self._indents: Indents | None = None
+        try:
+            self.node = one_line.parse(text)
+        except cst.ParserSyntaxError:
+            if "\t" not in text:
+                raise
+            self._indents = Indents(text)
+            self.node = one_line.parse(self._indents.spaced)
         self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
         self.children: dict[cst.CSTNode, Sequence[cst.CSTNode]] = {}
         stack: list[cst.CSTNode] = [self.node]
@@ -61,6 +69,8 @@ class ParsedModule:
         code, nodes = render(changed, self.parents)
         after = lines_of(code)
         came = filled(origins(nodes, self._extent, self.parents, partners, moved), own, after)
+        if self._indents is not None:
+            return self._indents.restored([Line(*one) for one in zip(after, came, strict=True)])
         return [
             Line(text[origin - 1] if origin and own[origin - 1] == line else line, origin)
             for line, origin in zip(after, came, strict=True)
@@ -81,7 +91,8 @@ class ParsedModule:
 
     @cached_property
     def places(self) -> dict[cst.CSTNode, Place]:
-        return places_in(self.node)
+        places = places_in(self.node)
+        return {node: self._indents.in_file(place) for node, place in places.items()} if self._indents else places
 
     @cached_property
     def by_place(self) -> dict[Place, list[cst.CSTNode]]:
