@@ -66,6 +66,8 @@ class Keeps(StrEnum):
     """As ``PARAMETERS``; the parameters change, where the original leaves them and goes on with new tensors."""
     HELD = "held"
     """As ``PARAMETERS``; a leaf that no optimizer could be given, for nobody held it, is trained as well."""
+    MEANT = "meant"
+    """As ``PARAMETERS``; the second of two passes over one loss becomes a pass over another, which had none."""
     LATER = "later"
     """As ``PARAMETERS``; computations may move behind a step that they came before, not the other way round."""
 
@@ -129,6 +131,8 @@ def _lost(
     if missed or passes - before.passes - before.rootless:
         return "a backward pass is gone"
     trained = {(lines.original(line), name) for line, name in after.trained}
+    if keeps is Keeps.MEANT:
+        return _without_meaning(before, trained, fact)
     by_the_way = _incidental(fact) if keeps is Keeps.OWN else frozenset()
     if isinstance(fact, ComputedParameter) and fact.on_gpu:  # the leaf is another one, that was made elsewhere
         return _lost_kinds(before, _in_original(after.ways, lines))
@@ -231,6 +235,20 @@ def _without_one_pass(
     others = {(line, name) for line, name in before.trained if line not in twice}
     missing |= {name for _, name in others - {(lines.original(line), name) for line, name in after.trained}}
     return f"{_names(missing)} would no longer be trained" if missing else ""
+
+
+def _without_meaning(before: AnalysisResult, trained: set[tuple[int, str]], fact: Fact) -> str:
+    """Objection to a patch that sends another loss backward in the failing pass; empty for none.
+
+    The pass over the other loss must train a parameter, and all other passes what they trained before.
+    """
+    assert isinstance(fact, (StaleGraph, Overwritten))
+    failed = fact.failed.line
+    missing = {name for line, name in before.trained - trained if line != failed}
+    missing |= {name for line, name in before.trained if line == failed} - {name for _, name in trained}
+    if missing:
+        return f"{_names(missing)} would no longer be trained"
+    return "" if any(line == failed for line, _ in trained) else "no step would use the gradient of the other loss"
 
 
 def _still_cut(fact: Fact, after: AnalysisResult, lines: Patch) -> str:

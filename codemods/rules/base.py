@@ -17,6 +17,7 @@ from libcst.codemod import CodemodCommand
 from autofix.codemods.facts import Fact, Span
 from autofix.codemods.proof import Keeps
 from autofix.codemods.repair import mend
+from autofix.codemods.rewriting import unsent
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.cause import place_of
@@ -58,6 +59,8 @@ class Codemod(CodemodCommand, ABC):
     values never detached: the new value would be one of old parameters."""
     unguards: ClassVar[bool] = False
     """Whether it takes away the condition of what it computes anew."""
+    corrects_names: ClassVar[bool] = False
+    """Whether it corrects a pass over one loss that was meant for another: no other codemod repairs that."""
     renames: ClassVar[bool] = False
     """Whether it computes everything where it was, and only writes it another way."""
 
@@ -84,6 +87,8 @@ class Codemod(CodemodCommand, ABC):
 
     def offers(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         """The candidates that are programs, up to the first that cannot even be written down."""
+        if not self.corrects_names and unsent.meant(fact, tree) is not None:
+            return
         with suppress(cst.ParserSyntaxError):
             yield from filter(_is_python, self.candidates(fact, tree))
 

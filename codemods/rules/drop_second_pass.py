@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Carrier, Fact, StaleGraph
+from autofix.codemods.facts import Carrier, Fact, Overwritten, StaleGraph
 from autofix.codemods.proof import Keeps
+from autofix.codemods.rewriting import unsent
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part
 from autofix.codemods.rewriting.roles import reads_gradients
@@ -27,7 +28,8 @@ class DropSecondPass(Codemod):
         the loss of the second.
 
     Fix:
-        The second call is removed; where one loss is a term of the other, the call on the term is removed.
+        The second call is removed; where one loss is a term of the other, the call on the term is removed. Where
+        another loss was computed since the first call, and nothing else uses it, the second call is made on that one.
 
     When it is not what you want:
         Where twice the gradient is meant, multiply the loss by two.
@@ -38,11 +40,21 @@ class DropSecondPass(Codemod):
 
     code = "AF107"
     name = "second-pass"
-    answers = (StaleGraph,)
+    answers = (StaleGraph, Overwritten)
     rank = 4
+    corrects_names = True
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
-        assert isinstance(fact, StaleGraph)
+        assert isinstance(fact, (StaleGraph, Overwritten))
+        meant = unsent.meant(fact, tree)
+        if meant is not None:
+            sent, other = meant
+            remedy = f"call backward on `{tree.code(other)}`, which nothing else uses"
+            yield Candidate(
+                Edit(tree).change(sent, lambda _: other.deep_clone()).patch(), remedy, Keeps.MEANT, fact.failed
+            )
+        if meant is not None or not isinstance(fact, StaleGraph):
+            return
         yield from _term_by_itself(fact, tree)
         if fact.used != fact.failed or fact.loop is not None:
             return

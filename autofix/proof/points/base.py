@@ -91,6 +91,7 @@ def not_deterministic(one: Point) -> Point:
 _NOTHING_ALIKE = {
     Keeps.APART: "the original collects one tensor several times, so that its losses are of other values",
     Keeps.GATHERED: "the original steps by parts of the loss, so that it has no step to compare with",
+    Keeps.MEANT: "the original sends another loss backward, so that it has no gradients to compare with",
 }
 """Why a patch with one of these promises has no losses and gradients that the original has."""
 
