@@ -59,6 +59,11 @@ def changes(text: str) -> list[str]:
         (STEPS, "speaker_loss.backward()", "mood_loss.backward()"),
         (STEPS.replace("    ", "\t"), "speaker_loss.backward()", "mood_loss.backward()"),
         (STEPS.replace("    speakers.step()\n", ""), "speaker_loss.backward()", "mood_loss.backward()"),
+        (
+            "def told(mood_loss):\n    return mood_loss.item()\n" + STEPS,
+            "speaker_loss.backward()",
+            "mood_loss.backward()",
+        ),
         (METHOD, "self.loss_s.backward()", "self.loss_m.backward()"),
         (
             STEPS.replace(

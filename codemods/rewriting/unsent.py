@@ -73,19 +73,18 @@ _TOLD = frozenset(("item", "detach", "data", "cpu", "shape"))
 
 
 def _is_used(target: cst.BaseExpression, tree: Tree) -> bool:
-    """Whether anything reads what was assigned, in the file or by way of ``locals()``, but to print its value."""
-    code = tree.code(target)
-    last = target.attr.value if isinstance(target, cst.Attribute) else code
-    for name in tree.every(cst.Name, tree.module_of(target)):
-        if name.value in ("locals", "vars"):
-            return True
-        parent = tree.parent_of(name)
-        if name.value != last or name is target or parent is target:
-            continue
-        whole = parent if isinstance(parent, cst.Attribute) and parent.attr is name else name
-        around = tree.parent_of(whole)
-        if isinstance(around, cst.AssignTarget):
-            continue
-        if not (isinstance(around, cst.Attribute) and around.value is whole and around.attr.value in _TOLD):
-            return True
-    return False
+    """Whether anything reads what was assigned, by its name or by way of ``locals()``, but to print its value."""
+    names = tree.names_in(tree.function_of(target))
+    places: list[cst.BaseExpression] = [
+        one for one in names if isinstance(target, cst.Name) and one.value == target.value
+    ]
+    if isinstance(target, cst.Attribute):
+        attributes = tree.every(cst.Attribute, tree.module_of(target))
+        places = [one for one in attributes if one.attr.value == target.attr.value]
+    return any(one.value in ("locals", "vars") for one in names) or any(_is_read(one, tree) for one in places)
+
+
+def _is_read(place: cst.BaseExpression, tree: Tree) -> bool:
+    around = tree.parent_of(place)
+    told = isinstance(around, cst.Attribute) and around.value is place and around.attr.value in _TOLD
+    return not told and not isinstance(around, cst.AssignTarget | cst.Param)
