@@ -107,6 +107,52 @@ def test_what_was_not_executed_is_not_proved(old: str, new: str, number: int, re
     assert reason in certificate.points[number - 1].detail
 
 
+PLAN = "plan = torch.optim.lr_scheduler.StepLR(opt, step_size=50, gamma=0.5)\n"
+CLIP = "    torch.nn.utils.clip_grad_norm_(net.parameters(), 900.0)\n"
+SCHEDULED = TRAIN.replace("for step in", f"{PLAN}for step in").replace(
+    "    opt.step()\n", f"{CLIP}    opt.step()\n    plan.step()\n"
+)
+RIGHT = SCHEDULED.replace("0.5 * carried +", "0.5 * carried.detach() +")
+
+
+@cache
+def scheduled() -> Original:
+    return Original(Script(PATH, text=SCHEDULED), LIMITS)
+
+
+def judged_scheduled(text: str) -> Certificate:
+    _, patched = watched(scheduled().script, Script(PATH, text=text))
+    return prove(scheduled(), patched, Promises(by_hand=True))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("    plan.step()\n", "", "steps of its scheduler: 0 instead of 2, at step 3"),
+        (
+            "    plan.step()\n",
+            "    plan.step()\n    plan.step()\n",
+            "steps of its scheduler: 4 instead of 2, at step 3",
+        ),
+        ("step_size=50", "step_size=40", "step_size of its scheduler: 40 instead of 50, at step 1"),
+        (CLIP, "", "no longer clipped to a norm of 900"),
+        ("900.0", "9000.0", "gradients are no longer clipped to a norm of 900"),
+    ],
+    ids=["no steps of a scheduler", "two for one", "another setting", "no clipping", "clipping to another norm"],
+)
+def test_what_has_no_effect_in_the_watched_steps_is_not_left_out(old: str, new: str, reason: str) -> None:
+    assert old in RIGHT
+    certificate = judged_scheduled(RIGHT.replace(old, new))
+    assert not certificate.proved
+    assert reason in certificate.points[3].detail
+
+
+def test_a_scheduler_may_step_first() -> None:
+    right = RIGHT.replace("    plan.step()\n", "").replace("    opt.step()\n", "    plan.step()\n    opt.step()\n")
+    certificate = judged_scheduled(right)
+    assert certificate.proved, certificate.points
+
+
 def test_a_file_that_a_patch_adds_is_watched_whole(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("x = 1\n")
     before = Script(tmp_path / "train.py", root=tmp_path)

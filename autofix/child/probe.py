@@ -77,6 +77,7 @@ from .recorded import (
     Step,
 )
 from .reference import GRAD, Asked, Reference
+from .schedules import Schedules
 from .sketch import sketch
 from .stage import user_chain, user_place
 from .streams import Streams
@@ -131,6 +132,7 @@ class Probe:
         self._repetition = False
         """Whether the pass that runs was left out, as earlier passes of its step have sent the same back."""
         self._modes = Modes()
+        self._schedules = Schedules()
         self._called = Called(self._parameters, events, job.bounds.failed_passes or 0)
         self._beside = Beside(self._parameters, job.root)
         self._used: dict[int, tuple[float, ...]] = {}
@@ -151,6 +153,7 @@ class Probe:
         self._watch_clipping()
         self._called.install()
         self._modes.install()
+        self._schedules.install()
         if self._frozen is not None:
             self._frozen.enter()
         if self._job.bounds.same_calls:
@@ -499,6 +502,7 @@ class Probe:
             gradients=gradient_norms(members),
             elsewhere=frozenset(elsewhere),
             settings=tuple(settings_of(group) for group in optimizer.param_groups),
+            schedules=self._schedules.of(optimizer),
             beside=self._beside.moved(),
             remembers=any(map(bool, optimizer.state.values())),
             **vars(left),

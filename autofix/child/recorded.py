@@ -11,6 +11,8 @@ from .wire import decode, encode
 
 GRAPHLESS = "does not require grad and does not have a grad_fn"
 """Piece of the message of a pass that finds no graph."""
+STEPS = "steps"
+"""The entry that counts the steps of a scheduler; its other ones are numbers that it was made with."""
 Sketches = Mapping[int, tuple[float, ...]]
 """Index of a parameter to the sketch of its gradient (see ``child/sketch.py``)."""
 Parts = Mapping[int, tuple[tuple[float, ...], ...]]
@@ -139,6 +141,8 @@ class Step(Compared):
     moved: Mapping[int, float] = field(default_factory=dict)
     settings: tuple[Mapping[str, float], ...] = ()
     """The learning rate and the like with which it is made, for each group of parameters."""
+    schedules: tuple[Mapping[str, float], ...] = ()
+    """The numbers of each scheduler of its learning rate, and its steps so far."""
     elsewhere: frozenset[int] = frozenset()
     """Parameters that were changed since the last step by other means; known for the first steps past the failure."""
     state: Mapping[int, str] = field(default_factory=dict)

@@ -44,10 +44,12 @@ from autofix.proof.points.objective import (
 from autofix.proof.points.training import still_trains
 from autofix.proof.points.used import (
     called_otherwise,
+    clipped_otherwise,
     ends_early,
     ends_elsewhere,
     forgets,
     moved_otherwise,
+    scheduled_otherwise,
     set_otherwise,
     steps_again,
     steps_apart,
@@ -569,6 +571,8 @@ def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, Ru
         or steps_apart(*still)
         or moved_otherwise(*live)
         or updated_beside(*live)
+        or scheduled_otherwise(*live)
+        or clipped_otherwise(*live)
         or forgets(*live)
     )
 

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from autofix.child.recorded import Pass, Step
+from autofix.child.recorded import STEPS, Pass, Step
 from autofix.execution.record import Outcome, RunRecord
 from autofix.proof.points.base import count, matching
 from autofix.proof.points.gradient import EXACT, MULTIPLE, ROUGH, Values, factor_of, size
@@ -36,6 +36,43 @@ def set_otherwise(reference: RunRecord, after: RunRecord) -> str:
                     if not close(value, now := groups_now.get(name, value)):
                         return f"{name} is {now:g} instead of {value:g} from step {other.number} on"
     return ""
+
+
+def scheduled_otherwise(reference: RunRecord, after: RunRecord) -> str:
+    """Scheduler of a learning rate that is gone, has another setting, or makes fewer or more steps; or empty.
+
+    The rates themselves are alike until the first change.  A patch may have moved a step of one across the other's.
+    """
+    spare = max(1, len(reference.optimizers))
+    for optimizer in range(len(reference.optimizers)):
+        mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
+        for step, other in zip(mine, others, strict=False):
+            for schedule, now in zip(step.schedules, other.schedules, strict=False):
+                for name in schedule.keys() & now.keys():
+                    if (
+                        abs(schedule[name] - now[name]) > spare
+                        if name == STEPS
+                        else not close(schedule[name], now[name])
+                    ):
+                        at = f"{name} of its scheduler: {now[name]:g} instead of {schedule[name]:g}"
+                        return f"{at}, at step {other.number}"
+            moving = sum(one.get(STEPS, 0) > spare for one in step.schedules)
+            if len(other.schedules) < moving:
+                return f"the learning rate has no scheduler at step {other.number}"
+    return ""
+
+
+def clipped_otherwise(reference: RunRecord, after: RunRecord) -> str:
+    """Norm to which gradients are clipped in the reference only, and which none of them came to; or empty.
+
+    Where one came to it, the gradients that the step uses tell.
+    """
+    mine, others = ({norm for step in run.updates for norm in step.clips} for run in (reference, after))
+    if not mine - others or len(reference.updates) < FEWEST or len(after.updates) < FEWEST:
+        return ""
+    if any(step.clips and step.used for run in (reference, after) for step in run.updates):
+        return ""
+    return f"gradients are no longer clipped to a norm of {min(mine - others):g}"
 
 
 def forgets(reference: RunRecord, after: RunRecord) -> str:
