@@ -68,6 +68,30 @@ def test_what_a_chain_computes_on_the_way_is_changed_and_not_its_name(broken: st
     exec(program.format(right), dict(given))
 
 
+@pytest.mark.parametrize(
+    ("made", "broken", "right"),
+    [
+        ("x, h = w.chunk(2, dim=1)", "h.mul_(2).tanh_().mul(3)", "h.mul(2).tanh().mul(3)"),
+        ("x, h = torch.split(w, 2, 1)", "h.add_(1).exp()", "h.add(1).exp()"),
+        ("h = torch.exp(w)", "(1 + h.mul_(2).add_(1).log())", "(1 + h.mul(2).add(1).log())"),
+    ],
+)
+def test_a_name_that_is_read_for_the_last_time_is_left_as_it_is(made: str, broken: str, right: str) -> None:
+    program = f"{made}\ny = {{}}\ny.sum().backward()\nh = 0\n"
+    assert mended(program.format(broken)) == (program.format(right), 0)
+    given = {"w": torch.rand(3, 4, requires_grad=True), "torch": torch}
+    with pytest.raises(RuntimeError, match=r"modified by an inplace operation|being modified inplace"):
+        exec(program.format(broken), dict(given))
+    exec(program.format(right), dict(given))
+
+
+@pytest.mark.parametrize("later", ["z = h", "def show():\n    print(h)"])
+def test_a_name_that_is_read_once_more_has_been_changed(later: str) -> None:
+    text, left = mended(f"h = torch.exp(w)\ny = h.mul_(2).log()\n{later}\ny.sum().backward()\n")
+    assert left == 0
+    assert "h.mul_(2).log()" in text
+
+
 def test_what_a_function_writes_is_assigned() -> None:
     broken = 'state["h"] = gate(w)\nF.leaky_relu_(state["h"], 0.2)\nstate["h"].sum().backward()\n'
     right = broken.replace("F.leaky_relu_(", 'state["h"] = F.leaky_relu(')

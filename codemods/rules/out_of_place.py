@@ -378,9 +378,45 @@ def _without_underscore(call: cst.Call, tree: Tree) -> Iterator[Candidate]:
         if given is None or of_a_view:
             return  # `x.t().mul_(2)` changes `x`, which is no transposed one
         edit.change(statement, lambda node: _assigned_to(given, node))
-    elif not made_here and (not isinstance(root, cst.Name) or call is not whole):
+    elif not made_here and not (isinstance(root, cst.Name) and (call is whole or _is_read_last(root, tree))):
         return  # an attribute that is changed on the way keeps what it is changed to
     yield Candidate(edit.patch(), "make a new tensor" if made_here else f"assign a new tensor to `{name}`")
+
+
+def _is_read_last(name: cst.Name, tree: Tree) -> bool:
+    """Whether a name that an operation in the same block has set is read nowhere behind its statement.
+
+    The operation makes a tensor of its own, or pieces of one, which autograd lets nobody change.
+    """
+    statement, function = tree.statement_of(name), tree.function_of(name)
+    block = tree.block_of(statement) if statement is not None else []
+    if statement not in block:
+        return False
+    before = block[: block.index(statement)]
+    set_by = next((one for one in reversed(before) if name.value in _set_by(one, tree)), None)
+    part = only_part(set_by)
+    if not isinstance(part, cst.Assign) or not isinstance(part.value, cst.Call):
+        return False
+    operation = tree.called(part.value)
+    if not (catalogue.gives_pieces(operation) or _makes_a_tensor(operation)):
+        return False
+    lines = (tree.line_of(set_by), tree.line_of(statement)) if set_by is not None else (0, 0)
+    others = [one for one in tree.names_in(function) if one.value == name.value and one is not name]
+    return all(
+        tree.function_of(one) is function and (lines[0] <= tree.line_of(one) < lines[1] or _is_set_again(one, tree))
+        for one in others
+    )
+
+
+def _set_by(statement: cst.CSTNode, tree: Tree) -> set[str]:
+    """The names that an assignment sets."""
+    part = only_part(statement)
+    targets = part.targets if isinstance(part, cst.Assign) else ()
+    return {name.value for one in targets for name in tree.names_in(one.target)}
+
+
+def _is_set_again(name: cst.Name, tree: Tree) -> bool:
+    return isinstance(tree.parent_of(name), cst.AssignTarget)
 
 
 def _makes_a_tensor(method: str) -> bool:
