@@ -97,3 +97,11 @@ def test_new_lines_are_indented_as_the_block_is() -> None:
     changed = [line for line in difflib.ndiff(CUT.splitlines(), patched.splitlines()) if line[0] in "+-"]
     assert changed
     assert all(line[2:].startswith("\t\t    ") for line in changed)
+
+
+def test_a_string_that_is_written_twice_keeps_its_blanks() -> None:
+    text = CUT.replace("self.judge(ahead)", 'self.scored(ahead, """one\n  two\n\tthree""")').replace(
+        "    def train(self):", "    def scored(self, x, note):\n\t    return self.judge(x)\n    def train(self):"
+    )
+    patched = analyse(text, "train.py").patched
+    assert patched.count('"""one\n  two\n\tthree"""') == 2
