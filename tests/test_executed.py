@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -49,9 +50,9 @@ def original() -> Original:
     return Original(Script(PATH, text=TRAIN), LIMITS)
 
 
-def judged(text: str) -> Certificate:
-    _, patched = watched(original().script, Script(PATH, text=text))
-    return prove(original(), patched, Promises(by_hand=True))
+def judged(text: str, before: Callable[[], Original] = original) -> Certificate:
+    _, patched = watched(before().script, Script(PATH, text=text))
+    return prove(before(), patched, Promises(by_hand=True))
 
 
 @pytest.mark.parametrize(
@@ -120,11 +121,6 @@ def scheduled() -> Original:
     return Original(Script(PATH, text=SCHEDULED), LIMITS)
 
 
-def judged_scheduled(text: str) -> Certificate:
-    _, patched = watched(scheduled().script, Script(PATH, text=text))
-    return prove(scheduled(), patched, Promises(by_hand=True))
-
-
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
@@ -142,14 +138,14 @@ def judged_scheduled(text: str) -> Certificate:
 )
 def test_what_has_no_effect_in_the_watched_steps_is_not_left_out(old: str, new: str, reason: str) -> None:
     assert old in RIGHT
-    certificate = judged_scheduled(RIGHT.replace(old, new))
+    certificate = judged(RIGHT.replace(old, new), scheduled)
     assert not certificate.proved
     assert reason in certificate.points[3].detail
 
 
 def test_a_scheduler_may_step_first() -> None:
     right = RIGHT.replace("    plan.step()\n", "").replace("    opt.step()\n", "    plan.step()\n    opt.step()\n")
-    certificate = judged_scheduled(right)
+    certificate = judged(right, scheduled)
     assert certificate.proved, certificate.points
 
 

@@ -50,27 +50,30 @@ class DropSecondPass(Codemod):
         if meant is not None:
             sent, other = meant
             remedy = f"call backward on `{tree.code(other)}`, which nothing else uses"
-            yield Candidate(
-                Edit(tree).change(sent, lambda _: other.deep_clone()).patch(), remedy, Keeps.MEANT, fact.failed
-            )
-        if meant is not None or not isinstance(fact, StaleGraph):
+            patch = Edit(tree).change(sent, lambda _: other.deep_clone()).patch()
+            yield Candidate(patch, remedy, Keeps.MEANT, fact.failed)
+        elif isinstance(fact, StaleGraph):
+            yield from _of_one_loss(fact, tree)
+
+
+def _of_one_loss(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
+    """One of the two calls goes."""
+    yield from _term_by_itself(fact, tree)
+    if fact.used != fact.failed or fact.loop is not None:
+        return
+    spans = fact.freed, fact.failed
+    if fact.freed == fact.failed:
+        if fact.outer is None or fact.outer.passes is None:
             return
-        yield from _term_by_itself(fact, tree)
-        if fact.used != fact.failed or fact.loop is not None:
-            return
-        spans = fact.freed, fact.failed
-        if fact.freed == fact.failed:
-            if fact.outer is None or fact.outer.passes is None:
-                return
-            spans = fact.outer.passes
-        first, second = (tree.statement_of(tree.expression(span)) for span in spans)
-        if first is None or second is None or first is second or not _between(first, second, tree):
-            return
-        # A helper is asked for its result: that it also runs a pass is what nobody expects of it.
-        inner = fact.freed == fact.failed and tree.function_of(first) is not tree.function_of(second)
-        for statement in (first, second) if inner else (second, first):
-            if isinstance(only_part(statement), cst.Expr) and len(tree.block_of(statement)) > 1:
-                yield Candidate(Edit(tree).remove(statement).patch(), "call backward once on the loss", Keeps.ONE_PASS)
+        spans = fact.outer.passes
+    first, second = (tree.statement_of(tree.expression(span)) for span in spans)
+    if first is None or second is None or first is second or not _between(first, second, tree):
+        return
+    # A helper is asked for its result: that it also runs a pass is what nobody expects of it.
+    inner = fact.freed == fact.failed and tree.function_of(first) is not tree.function_of(second)
+    for statement in (first, second) if inner else (second, first):
+        if isinstance(only_part(statement), cst.Expr) and len(tree.block_of(statement)) > 1:
+            yield Candidate(Edit(tree).remove(statement).patch(), "call backward once on the loss", Keeps.ONE_PASS)
 
 
 def _term_by_itself(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:

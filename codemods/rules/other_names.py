@@ -72,14 +72,15 @@ def _is_read_behind(name: cst.Name, statement: Statement, around: cst.For | cst.
     behind = tree.line_of(statement)
     anew = around is not None and (
         (isinstance(around, cst.For) and _has(around.target, name, tree))
-        or any(_gives(one, name, tree) and tree.line_of(one) < behind for one in inside)
+        or any(gives(one, name, tree) and tree.line_of(one) < behind for one in inside)
     )
     if around is not None and not anew:
         return True  # the statement itself does, in the next iteration
     return any(_has(one, name, tree) for one in every if tree.line_of(one) > behind)
 
 
-def _gives(statement: Statement, name: cst.Name, tree: Tree) -> bool:
+def gives(statement: Statement, name: cst.Name, tree: Tree) -> bool:
+    """Whether a statement is an assignment that sets the name."""
     part = only_part(statement)
     return isinstance(part, cst.Assign) and any(_has(one.target, name, tree) for one in part.targets)
 
@@ -93,7 +94,7 @@ def _lasts(place: cst.BaseExpression, around: cst.For | cst.While | None, tree: 
         return isinstance(root, cst.Name)
     if around is None or (isinstance(around, cst.For) and _has(around.target, root, tree)):
         return False
-    return not any(_gives(one, root, tree) for one in tree.statements_in(around))
+    return not any(gives(one, root, tree) for one in tree.statements_in(around))
 
 
 def _has(node: cst.CSTNode, name: cst.Name, tree: Tree) -> bool:

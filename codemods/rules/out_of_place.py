@@ -34,7 +34,7 @@ from autofix.codemods.rules import clones, inplace_flags
 from autofix.codemods.rules.assign_out import result_assigned
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by
-from autofix.codemods.rules.other_names import Place, targets_for
+from autofix.codemods.rules.other_names import Place, gives, targets_for
 from autofix.codemods.rules.views_taken import taken_again
 from autofix.codemods.rules.whole_writes import is_collected, whole_write
 
@@ -393,30 +393,20 @@ def _is_read_last(name: cst.Name, tree: Tree) -> bool:
     if statement not in block:
         return False
     before = block[: block.index(statement)]
-    set_by = next((one for one in reversed(before) if name.value in _set_by(one, tree)), None)
+    set_by = next((one for one in reversed(before) if gives(one, name, tree)), None)
     part = only_part(set_by)
-    if not isinstance(part, cst.Assign) or not isinstance(part.value, cst.Call):
+    if set_by is None or not isinstance(part, cst.Assign) or not isinstance(part.value, cst.Call):
         return False
     operation = tree.called(part.value)
     if not (catalogue.gives_pieces(operation) or _makes_a_tensor(operation)):
         return False
-    lines = (tree.line_of(set_by), tree.line_of(statement)) if set_by is not None else (0, 0)
+    first, last = tree.line_of(set_by), tree.line_of(statement)
     others = [one for one in tree.names_in(function) if one.value == name.value and one is not name]
     return all(
-        tree.function_of(one) is function and (lines[0] <= tree.line_of(one) < lines[1] or _is_set_again(one, tree))
+        tree.function_of(one) is function
+        and (first <= tree.line_of(one) < last or isinstance(tree.parent_of(one), cst.AssignTarget))
         for one in others
     )
-
-
-def _set_by(statement: cst.CSTNode, tree: Tree) -> set[str]:
-    """The names that an assignment sets."""
-    part = only_part(statement)
-    targets = part.targets if isinstance(part, cst.Assign) else ()
-    return {name.value for one in targets for name in tree.names_in(one.target)}
-
-
-def _is_set_again(name: cst.Name, tree: Tree) -> bool:
-    return isinstance(tree.parent_of(name), cst.AssignTarget)
 
 
 def _makes_a_tensor(method: str) -> bool:

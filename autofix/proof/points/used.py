@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from autofix.child.recorded import STEPS, Pass, Step
 from autofix.execution.record import Outcome, RunRecord
@@ -28,14 +28,25 @@ TURNED = 0.2
 
 def set_otherwise(reference: RunRecord, after: RunRecord) -> str:
     """Setting of an optimizer, such as its learning rate, that differs from the reference's; empty for none."""
+    for step, other in _in_turn(reference, after):
+        for group, groups_now in zip(step.settings, other.settings, strict=False):
+            for name, value in group.items():
+                if not close(value, now := groups_now.get(name, value)):
+                    return f"{name} is {now:g} instead of {value:g} from step {other.number} on"
+    return ""
+
+
+def _in_turn(reference: RunRecord, after: RunRecord) -> Iterator[tuple[Step, Step]]:
+    """The steps of each optimizer in both runs, the first with the first."""
+    for mine, others in _by_optimizer(reference, after):
+        yield from zip(mine, others, strict=False)
+
+
+def _by_optimizer(reference: RunRecord, after: RunRecord) -> Iterator[tuple[list[Step], list[Step]]]:
+    """The steps of each optimizer in both runs."""
     for optimizer in range(len(reference.optimizers)):
         mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
-        for step, other in zip(mine, others, strict=False):
-            for group, groups_now in zip(step.settings, other.settings, strict=False):
-                for name, value in group.items():
-                    if not close(value, now := groups_now.get(name, value)):
-                        return f"{name} is {now:g} instead of {value:g} from step {other.number} on"
-    return ""
+        yield mine, others
 
 
 def scheduled_otherwise(reference: RunRecord, after: RunRecord) -> str:
@@ -44,21 +55,16 @@ def scheduled_otherwise(reference: RunRecord, after: RunRecord) -> str:
     The rates themselves are alike until the first change.  A patch may have moved a step of one across the other's.
     """
     spare = max(1, len(reference.optimizers))
-    for optimizer in range(len(reference.optimizers)):
-        mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
-        for step, other in zip(mine, others, strict=False):
-            for schedule, now in zip(step.schedules, other.schedules, strict=False):
-                for name in schedule.keys() & now.keys():
-                    if (
-                        abs(schedule[name] - now[name]) > spare
-                        if name == STEPS
-                        else not close(schedule[name], now[name])
-                    ):
-                        at = f"{name} of its scheduler: {now[name]:g} instead of {schedule[name]:g}"
-                        return f"{at}, at step {other.number}"
-            moving = sum(one.get(STEPS, 0) > spare for one in step.schedules)
-            if len(other.schedules) < moving:
-                return f"the learning rate has no scheduler at step {other.number}"
+    for step, other in _in_turn(reference, after):
+        for schedule, now in zip(step.schedules, other.schedules, strict=False):
+            for name in schedule.keys() & now.keys():
+                one, another = schedule[name], now[name]
+                if abs(one - another) > spare if name == STEPS else not close(one, another):
+                    at = f"{name} of its scheduler: {another:g} instead of {one:g}"
+                    return f"{at}, at step {other.number}"
+        moving = sum(one.get(STEPS, 0) > spare for one in step.schedules)
+        if len(other.schedules) < moving:
+            return f"the learning rate has no scheduler at step {other.number}"
     return ""
 
 
@@ -77,18 +83,15 @@ def clipped_otherwise(reference: RunRecord, after: RunRecord) -> str:
 
 def forgets(reference: RunRecord, after: RunRecord) -> str:
     """Message on an optimizer that has lost its state by a step at which the reference's still has it; or empty."""
-    for optimizer in range(len(reference.optimizers)):
-        mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
-        for step, other in zip(mine, others, strict=False):
-            if step.remembers and not other.remembers:
-                return f"its optimizer has forgotten its state, such as its momentum, by step {other.number}"
+    for step, other in _in_turn(reference, after):
+        if step.remembers and not other.remembers:
+            return f"its optimizer has forgotten its state, such as its momentum, by step {other.number}"
     return ""
 
 
 def steps_again(reference: RunRecord, after: RunRecord) -> str:
     """Message on an optimizer that steps twice by one gradient, but never in the reference; or empty."""
-    for optimizer in range(len(reference.optimizers)):
-        mine, others = ([s for s in run.updates if s.optimizer == optimizer] for run in (reference, after))
+    for mine, others in _by_optimizer(reference, after):
         again = [[b.number for a, b in itertools.pairwise(steps) if a.passes == b.passes] for steps in (mine, others)]
         if again[1] and not again[0]:
             return f"its optimizer steps twice by the same gradient at step {again[1][0]}"
