@@ -15,6 +15,7 @@ from autofix.codemods.interpreter.library import (  # noqa: F401
     dataclasses,
     derivatives,
     distributions,
+    einops,
     functools,
     futures,
     iterators,
