@@ -315,7 +315,10 @@ def _enter(interp: Interpreter, entry: str, path: Path) -> None:
             return
         receiver = []
         if member.flavour != "staticmethod":
-            receiver = [calls.instantiate(interp, value, [], _several(interp, value), anchor)]
+            given = _several(interp, value)
+            if path.supposed:
+                given |= supposed.options(interp, value)
+            receiver = [calls.instantiate(interp, value, [], given, anchor)]
             if path.passless and member.node in interp.log.called:
                 return
         if receiver and path.supposed:
@@ -361,20 +364,16 @@ def _enter_method(interp: Interpreter, instance: Instance, method: Function, anc
 def _several(interp: Interpreter, cls: Class) -> dict[str, Value]:
     """Arguments for the constructor of a class: whoever makes an object hands over more than a default of none."""
     made = class_lookup.find(Instance(cls), "__init__")
-    defaults = _defaults(made) if isinstance(made, Function) else {}
+    defaults = made.defaults_by_name if isinstance(made, Function) else {}
     empty = (name for name, one in defaults.items() if isinstance(one, Sequence) and not (one.items or one.more))
     return {name: interp.fresh_symbol("parameter", name) for name in empty}
 
 
 def _optional(interp: Interpreter, method: Function) -> dict[str, Value]:
     """Arguments for the parameters of a method that are None by default: a caller may have them (``hidden=None``)."""
-    return {name: interp.fresh_symbol("parameter", name) for name, one in _defaults(method).items() if one is None}
-
-
-def _defaults(function: Function) -> dict[str, Value]:
-    """The defaults of a function's parameters that have one, by their names."""
-    parameters = [one.arg for one in (*function.node.args.posonlyargs, *function.node.args.args)]
-    return dict(zip(reversed(parameters), reversed(function.defaults), strict=False))
+    return {
+        name: interp.fresh_symbol("parameter", name) for name, one in method.defaults_by_name.items() if one is None
+    }
 
 
 def _head_of(function: Function) -> ast.expr:

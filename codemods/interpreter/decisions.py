@@ -123,7 +123,7 @@ class Decisions(Interpreter):
     def _gives_option(self, key: Hashable, likely: bool, answer: bool) -> bool:
         """Whether an answer takes an option that is usually left out (``--keep-graph``), or another text than usual."""
         match key:
-            case ("in" | "looked up", *_):
+            case ("in" | "looked up", *_) | ("attr", ("options of", _), _):
                 return self.usual_answer(key) is (not answer)
         return answer is not likely and not chooses_by_name(key) and self.usual_answer(key) is likely
 

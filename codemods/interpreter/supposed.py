@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd.graph import Operand
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.entries import HARMLESS
-from autofix.codemods.interpreter.values import Bound, Function, Instance, TensorRef, Value
+from autofix.codemods.interpreter.values import Bound, Class, Function, Instance, Value
 from autofix.codemods.source.nodes import Nodes
 from autofix.codemods.source.sources import Site, Sources, last_name
 
@@ -106,6 +106,50 @@ def _is_change(node: ast.AST, counters: set[str]) -> bool:
     return False
 
 
+def options(interp: Interpreter, cls: Class) -> dict[str, Value]:
+    """Arguments that whoever makes a model may give, or has to.
+
+    A switch of its constructor is on or off by default, as an option is.  A number that is compared with others cannot
+    be None, whatever the default says: zero, which switches off what it weighs.
+    """
+    made = class_lookup.find(Instance(cls), "__init__")
+    if not isinstance(made, Function):
+        return {}
+    found: dict[str, Value] = {}
+    numbers = made.source.nodes.once(_numbers).get(made.node, frozenset())
+    for name, usual in made.defaults_by_name.items():
+        if isinstance(usual, bool):
+            found[name] = option = interp.symbol(("attr", ("options of", cls.name), name))
+            interp.defaults[option.key] = usual
+        elif usual is None and name in numbers:
+            found[name] = 0
+    return found
+
+
+def _numbers(nodes: Nodes) -> dict[ast.AST, frozenset[str]]:
+    """By constructor, the names that it compares as numbers, and that it does not ask about before."""
+    return {
+        function: frozenset(_compared(nodes, function))
+        for function in nodes.of(ast.FunctionDef)
+        if function.name == "__init__"
+    }
+
+
+def _compared(nodes: Nodes, function: ast.FunctionDef) -> set[str]:
+    found, asked = set[str](), set[str]()
+    for node in nodes.within(function):
+        match node:
+            case ast.Compare(left=left, ops=[ast.Lt() | ast.Gt() | ast.LtE() | ast.GtE()], comparators=others):
+                found |= {one.id for one in (left, *others) if isinstance(one, ast.Name)}
+            case ast.Compare(left=ast.Name(id=name)) | ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)):
+                asked.add(name)
+            case ast.BoolOp(values=parts):
+                asked |= {one.id for one in parts if isinstance(one, ast.Name)}
+            case ast.If(test=ast.Name(id=name)) | ast.IfExp(test=ast.Name(id=name)):
+                asked.add(name)
+    return found - asked
+
+
 def train(interp: Interpreter, function: Function, receiver: Value, anchor: ast.expr) -> None:
     """Call a model's ``forward`` with data, and send what it returns backward."""
     if not isinstance(receiver, Instance) or not class_lookup.is_module(receiver):
@@ -124,11 +168,22 @@ def train(interp: Interpreter, function: Function, receiver: Value, anchor: ast.
         interp.tape.backward(roots, site, interp.loops, retain=False)
 
 
-def _input(interp: Interpreter, parameter: ast.arg) -> TensorRef:
+def _input(interp: Interpreter, parameter: ast.arg) -> Value:
     """Data for a model: a tensor as a rule, or a list of several, until it is used as only a tensor can be."""
+    if parameter.annotation is not None and not _may_be_tensors(parameter.annotation):
+        return interp.fresh_symbol("argument")
     given = interp.data()
     given.cell.unsure = parameter.annotation is None or last_name(parameter.annotation) != "Tensor"
     return given
+
+
+_IN_TYPES = re.compile(r"Tensor\b|\bVariable\b|\bAny\b|\bobject\b|\w*(?:Float|Int|Bool|Num|Shaped)\[")
+"""What says in an annotation that a parameter may be a tensor, or a container of tensors."""
+
+
+def _may_be_tensors(annotation: ast.expr) -> bool:
+    """Whether an annotation leaves room for a tensor: ``Tensor | None``, ``list[Tensor]``, ``Float[Array, "b c"]``."""
+    return _IN_TYPES.search(ast.unparse(annotation)) is not None
 
 
 def _end_of(node: ast.AST) -> ast.expr | ast.stmt:

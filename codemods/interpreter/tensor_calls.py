@@ -387,7 +387,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
     first = args[0] if args else next(iter(keywords.values()), None)
     out = keywords.get("out")
     row = operation(name)
-    if isinstance(first, TensorRef) and catalogue.kind(name) != catalogue.JOIN:
+    if isinstance(first, TensorRef) and row.known and catalogue.kind(name) != catalogue.JOIN:
         first.cell.unsure = False
     if not row.differentiable:
         if isinstance(out, TensorRef):

@@ -363,6 +363,12 @@ class Function:
     statement: Site | None = None
     """For a lambda: the statement in which it is written."""
 
+    @property
+    def defaults_by_name(self) -> dict[str, Value]:
+        """The defaults of the parameters that have one, by their names."""
+        parameters = [one.arg for one in (*self.node.args.posonlyargs, *self.node.args.args)]
+        return dict(zip(reversed(parameters), reversed(self.defaults), strict=False)) | self.keyword_defaults
+
 
 @dataclass(eq=False, slots=True)
 class Class:
