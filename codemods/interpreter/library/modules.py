@@ -305,7 +305,12 @@ def unknown_name(name: Value) -> str:
 def _set_child(module: TorchModule | Instance, name: str, value: Value, kept: Binding | None = None) -> None:
     (module.children if isinstance(module, TorchModule) else module.names)[name] = kept or Binding(value)
     base = class_lookup.base_module(module) if isinstance(module, Instance) else None
-    if base is not None and isinstance(value, (TorchModule, Instance)):
+    if base is None:
+        return
+    # A list of modules calls what was not read, too.
+    if isinstance(value, (TorchModule, Instance)) or (
+        isinstance(value, (Symbol, Partial)) and base.kind in module_lists.LISTS
+    ):
         base.children[name] = Binding(value)
 
 
