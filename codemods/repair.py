@@ -33,6 +33,7 @@ from autofix.codemods.proof import Keeps, Verdict, judge, key_of
 from autofix.codemods.rewriting.parsed import ParsedModule
 from autofix.codemods.rewriting.patch import Patch, Replacement
 from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.cause import edited_by
 from autofix.codemods.source import sources
 from autofix.codemods.source.program import Program
 
@@ -257,7 +258,8 @@ class _Search:
             verdict, reached = self._weighed(rule, candidate, case)
             if verdict.stands:
                 # One that is right whatever else fails (an advantage is a number) does not give way to one for both.
-                if candidate.keeps is Keeps.OWN or not _shares_pass(case.fact, reached.seen, reached.patch):
+                alone = candidate.keeps is Keeps.OWN or _is_of_another_tensor(case.fact, candidate.patch, case.seen)
+                if alone or not _shares_pass(case.fact, reached.seen, reached.patch):
                     return reached
                 case.partial = case.partial or reached
             elif verdict.revealed:
@@ -543,6 +545,19 @@ def _shares_pass(fact: Fact, after: AnalysisResult, lines: Patch) -> bool:
         if key_of(one, lines) != key_of(fact)
         for line in _failing(one)
     )
+
+
+def _is_of_another_tensor(fact: Fact, patch: Patch, seen: AnalysisResult) -> bool:
+    """Whether a patch writes one change in place anew, and whatever else was changed has another name.
+
+    Each of these is a mistake of its own: a clone of what an operation gives, wherever it is used, would cure them all.
+    """
+    if not isinstance(fact, Overwritten) or fact.by_step or not fact.modified:
+        return False
+    others = [one for one in seen.facts if isinstance(one, Overwritten) and one.changed != fact.changed]
+    if any(one.by_step or one.modified in (fact.modified, "") for one in others):
+        return False
+    return edited_by(patch).changed == {fact.changed.line}
 
 
 def _distinct(candidates: Iterable[Candidate], known: set[Program]) -> Iterable[Candidate]:

@@ -37,3 +37,40 @@ class Gate(nn.Module):
 def test_a_switch_that_is_off_by_default_makes_a_mistake_likely(given: str, certainty: Certainty) -> None:
     [found] = analyse(MODEL.replace("GIVEN", given), "net.py").findings
     assert (found.code, found.cause.line, found.certainty) == ("AF201", 13, certainty)
+
+
+OF_OPENMMLAB = """\
+from torch import nn
+from LIBRARY import BaseModule, ModuleList
+
+class Block(BaseModule):
+    def __init__(self, width, init_cfg=None):
+        super().__init__(init_cfg)
+        self.layer = nn.Linear(width, width)
+        self.relu = nn.ReLU()
+
+    def forward(self, x):
+        return self.relu(self.layer(x))
+
+class Net(BaseModule):
+    def __init__(self, width, count=2, init_cfg=None):
+        super().__init__(init_cfg)
+        self.blocks = ModuleList()
+        for _ in range(count):
+            self.blocks.append(Block(width))
+
+    def forward(self, x):
+        for i, block in enumerate(self.blocks):
+            x = block(x)
+            if i == 0:
+                total = x
+            else:
+                total += x
+        return total
+"""
+
+
+@pytest.mark.parametrize("library", ["mmcv.runner", "mmcv.runner.base_module", "mmengine.model"])
+def test_the_lists_of_layers_of_openmmlab_are_torchs(library: str) -> None:
+    [found] = analyse(OF_OPENMMLAB.replace("LIBRARY", library), "net.py").findings
+    assert (found.code, found.cause.line) == ("AF201", 26)

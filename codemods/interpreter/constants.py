@@ -61,7 +61,8 @@ class NotWritten(Exception):
 def as_python(value: Value) -> Any:
     """The Python object that a value stands for.  Raises :class:`NotWritten`."""
     if is_constant(value):
-        if isinstance(value, (int, float)) and not -LARGEST <= value <= LARGEST and math.isfinite(value):
+        # A whole number may be too large for `math.isfinite`.
+        if isinstance(value, (int, float)) and LARGEST < abs(value) != math.inf:
             raise NotWritten
         return value
     if isinstance(value, Sequence) and not (value.more or value.fields) and len(value.items) <= ITEMS:
@@ -169,7 +170,7 @@ def by_place(name: str, args: list[Value], keywords: Mapping[str, Value]) -> Seq
     named = {key: value for key, value in keywords.items() if is_constant(value)}
     try:
         found = list(itertools.islice(_BY_PLACE[name](*given, **named), ITEMS + 1))
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise NotWritten from None
     if len(found) > ITEMS or len(named) < len(keywords):
         raise NotWritten

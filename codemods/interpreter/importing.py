@@ -10,6 +10,7 @@ import itertools
 import math
 import operator
 import random
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -77,9 +78,21 @@ def import_from(interp: Interpreter, node: ast.ImportFrom) -> str:
             slot = Binding(known.value, known.kept)
         else:
             inner = _imported(interp, f"{name}.{alias.name}" if name else alias.name, node.level)
-            slot = Binding(inner or Name(f"{'.' * node.level}{name}.{alias.name}"))
+            slot = Binding(inner or Name(_torchs_own(f"{'.' * node.level}{name}.{alias.name}")))
         interp.scope.names[alias.asname or alias.name] = slot
     return ""
+
+
+_OF_OPENMMLAB = re.compile(r"(?:mmcv\.runner|mmengine\.model)\.(?:\w+\.)?(Sequential|ModuleList|ModuleDict)$")
+
+
+def _torchs_own(path: str) -> str:
+    """The class of ``torch.nn`` that a library's class of the same name is, but for how its parameters are initialised.
+
+    Source: mmengine/model/base_module.py, which was mmcv/runner/base_module.py before.
+    """
+    own = _OF_OPENMMLAB.match(path)
+    return f"torch.nn.{own[1]}" if own is not None else path
 
 
 _PURE = {module.__name__: module for module in (collections, copy, functools, itertools, math, operator, random)}

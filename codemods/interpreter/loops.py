@@ -76,7 +76,7 @@ def _runs_once_by_default(interp: Interpreter, iterated: Value) -> bool:
     match iterated:
         case Symbol(key=("range", *numbers, _)) if len(numbers) <= _START_AND_STOP:
             known = [interp.usual_value(one) for one in numbers]
-            return all(type(one) is int for one in known) and len(range(*known)) <= 1
+            return all(type(one) is int for one in known) and not range(*known)[1:]
     return False
 
 
@@ -449,7 +449,7 @@ class _Counter:
     @property
     def is_short(self) -> bool:
         """Whether all iterations are run."""
-        return self.numbers is not None and len(self.numbers) <= streams.RANGE
+        return self.numbers is not None and not self.numbers[streams.RANGE :]
 
     def stand_for_later(self) -> None:
         """The second iteration stands for any later one."""

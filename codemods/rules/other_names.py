@@ -29,16 +29,16 @@ def targets_for(changed: Place, tree: Tree) -> list[Place] | None:
     if isinstance(around, cst.For) and _has(around.target, changed, tree):
         return [changed] if again else None
     pairs = [
-        list(pairs_of(target.target, part.value))
+        (one, list(pairs_of(target.target, part.value)))
         for one in tree.statements_in(function)
         if isinstance(part := only_part(one), cst.Assign) and one is not statement
         for target in part.targets
     ]
-    given = [(value, some) for some in pairs for name, value in some if tree.code(name) == changed.value]
+    given = [(one, value, some) for one, some in pairs for name, value in some if tree.code(name) == changed.value]
     # `a, b = b, a`: what `a` stands for then is another tensor.
     aliases = [
-        value
-        for value, some in given
+        (one, value)
+        for one, value, some in given
         if isinstance(value, Place) and tree.code(value) not in {tree.code(name) for name, _ in some}
     ]
     handed_in = isinstance(function, cst.FunctionDef) and not given and _has(function.params, changed, tree)
@@ -46,14 +46,71 @@ def targets_for(changed: Place, tree: Tree) -> list[Place] | None:
         return [changed] if again or not (handed_in or aliases) else None
     if not aliases:
         return [changed]
-    (place,) = aliases
+    ((taken, place),) = aliases
     if not _takes_another(place):
         return None
+    lasts = _lasts_until(statement, taken, place, around, tree)
+    if lasts is not True:
+        return [changed] if lasts is False else None
     if not again:
         return [place]
     if isinstance(place, cst.Name):
         return [changed, place] if _is_read_behind(place, statement, around, tree) else [changed]
     return [changed, place] if _lasts(place, around, tree) else [changed]
+
+
+def _lasts_until(
+    statement: Statement, taken: Statement, place: cst.BaseExpression, around: cst.For | cst.While | None, tree: Tree
+) -> bool | None:
+    """Whether *place* still is the tensor that a name was given at *taken*, when *statement* runs; None if not known.
+
+    ``total = x`` in the first iteration is of no concern to ``total += x`` in the next one, which has another ``x``.
+    """
+    root = place
+    while isinstance(root, (cst.Attribute, cst.Subscript)):
+        root = root.value
+    if not isinstance(root, cst.Name) or root.value == "self":
+        return True
+    function = tree.function_of(statement)
+    anew = [one for one in tree.statements_in(function) if one is not taken and gives(one, root, tree)]
+    inside = set(tree.statements_in(around)) if around is not None else set()
+    if around is not None and isinstance(around, cst.For) and _has(around.target, root, tree):
+        return None if taken not in inside else not _is_later(taken, statement, tree)
+    first, last = tree.line_of(taken), tree.line_of(statement)
+    if around is not None and taken in inside and _is_later(taken, statement, tree):
+        changes = [one for one in anew if one in inside]
+        return _settled(changes, tree.body_of(around))
+    between = [one for one in anew if first < tree.line_of(one) < last]
+    if between:
+        around_it = [one for one in (statement, *tree.enclosing(statement)) if isinstance(one, Statement)]
+        return _settled(between, [one for block in map(tree.block_of, around_it) for one in block])
+    return None if taken not in inside and any(one in inside for one in anew if one is not statement) else True
+
+
+def _settled(changes: list[Statement], always: list[Statement]) -> bool | None:
+    """True without any changes, False if one of them is among the statements that *always* run; else None."""
+    if not changes:
+        return True
+    return False if any(one in always for one in changes) else None
+
+
+def _is_later(taken: Statement, statement: Statement, tree: Tree) -> bool:
+    """Whether *statement* runs behind *taken* in another iteration only: above it, or on another side of a branch."""
+    if tree.line_of(taken) > tree.line_of(statement):
+        return True
+    sides = {id(one): side for one, side in _sides_around(taken, tree)}
+    return any(sides.get(id(one), side) != side for one, side in _sides_around(statement, tree))
+
+
+def _sides_around(statement: Statement, tree: Tree) -> list[tuple[cst.If, bool]]:
+    """The branches around a statement, each with whether the statement is on the side of its condition."""
+    found: list[tuple[cst.If, bool]] = []
+    inner: cst.CSTNode = statement
+    for one in tree.enclosing(statement):
+        if isinstance(one, cst.If):
+            found.append((one, inner is one.body))
+        inner = one
+    return found
 
 
 def _takes_another(place: cst.BaseExpression) -> bool:

@@ -100,7 +100,8 @@ def _sum(interp: Interpreter, call: Call, iterable: Value, *start: Value, **keyw
             total.cell.extent = extents.of_operation("sum_of", values, {}, total.cell.scalar)
         return total
     if values and all(isinstance(value, (int, float)) for value in values) and not isinstance(iterable, Symbol):
-        return sum(values)
+        with suppress(OverflowError):  # whole numbers that no float can hold
+            return sum(values)
     joined = [*start, *keywords.values(), *values]
     if isinstance(iterable, Sequence) and len(joined) > 1 and all(isinstance(one, Sequence) for one in joined):
         join = interp.call(Name("operator.add"), joined[:2], {}, node)  # `sum(lists, [])`
@@ -139,7 +140,7 @@ def _number(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
     if isinstance(value, (int, float, str)):
         try:
             return kind(value)
-        except ValueError:
+        except (OverflowError, ValueError):  # `int(float("inf"))`, `int("a")`
             return interp.fresh_symbol("number")
     if isinstance(value, Symbol):
         if isinstance(value.usual, str):

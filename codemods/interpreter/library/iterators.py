@@ -56,8 +56,10 @@ def range_(interp: Interpreter, call: Call, *args: Value, **_: Value) -> Value:
     """``range(start, stop, step)``."""
     if args and all(isinstance(arg, int) for arg in args):
         try:
-            return range(*args)
-        except (TypeError, ValueError):
+            made = range(*args)
+            len(made)  # which may be too large to be told: `range(10**20)`, for a loop that a `break` ends
+            return made
+        except (OverflowError, TypeError, ValueError):
             pass
     return interp.symbol(("range", *(interp.key(arg) for arg in args), interp.new_instance()))
 
