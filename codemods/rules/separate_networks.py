@@ -11,6 +11,7 @@ from autofix.codemods.facts import Fact, Form, Overwritten, Severed, Span, Stale
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.alternatives import on_every_path
+from autofix.codemods.rewriting.changed import root_of
 from autofix.codemods.rewriting.computations import compared_with_new, is_carried_on, takes_an_item, targets_of
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code
 from autofix.codemods.rewriting.edit import Edit
@@ -127,7 +128,7 @@ class SeparateNetworks(Codemod):
 
                 # What is taken from a record may be better cut where it is made.
                 elsewhere = kept is not None and tree.function_of(kept) is not tree.function_of(factors[0])
-                last = elsewhere and not all(isinstance(one, cst.Name) for one in factors)
+                last = elsewhere and not all(isinstance(root_of(one, tree), cst.Name) for one in factors)
                 names = " and ".join(dict.fromkeys(f"`{tree.code(one)}`" for one in factors))
                 for patch, more in retain.variants(fact, tree, cut):
                     remedy = f"detach {names} as the weight of the {which} loss{more}"
