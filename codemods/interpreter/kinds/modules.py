@@ -147,10 +147,11 @@ class ModuleKind(Kind[TorchModule]):
         leaf = interp.leaf(value.kind, node) if value.leaf is not None else None
         if leaf is not None and value.leaf is not None:
             leaf.frozen, leaf.parts = value.leaf.frozen, dict(value.leaf.parts)
-        made = copied.known[id(value)] = TorchModule(value.kind, leaf, {}, dict(value.options))
+        made = copied.known[id(value)] = TorchModule(value.kind, leaf, {}, dict(value.options), value.site)
         for key, slot in value.children.items():
             if not isinstance(slot.value, TensorRef):
                 made.children[key] = Binding(copied.of(slot.value))
+        made.rest = tuple(Binding(copied.of(slot.value)) for slot in value.rest)
         return made
 
     def is_part(self, value: TorchModule) -> bool:
