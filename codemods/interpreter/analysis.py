@@ -19,6 +19,7 @@ from autofix.codemods.facts import (
     Doubt,
     Fact,
     Overwritten,
+    PartChanged,
 )
 from autofix.codemods.interpreter import (
     callbacks,
@@ -45,6 +46,8 @@ PATHS = 16
 """Paths through one program that are followed."""
 PATHS_OF_MODEL = 2
 """Paths through a model whose result is sent backward."""
+_OF_MODELS = (Overwritten, PartChanged)
+"""The mistakes that are a model's own, whoever trains it."""
 MODELS = 8
 """Models that are trained on one path."""
 PATHS_OF_FUNCTION = 4
@@ -179,7 +182,7 @@ def _observe(sources: Sources, only: Path | None, untrained: Collection[str]) ->
             return _result(checks)
     _suppose(sources, checks, trained, untrained)
     # Other facts there would be mistakes of the code that calls the model, or none: it has not been read.
-    known = {fact: path for fact, path in found.facts.items() if not path.supposed or isinstance(fact, Overwritten)}
+    known = {fact: path for fact, path in found.facts.items() if not path.supposed or isinstance(fact, _OF_MODELS)}
     found.facts = known
     return _result(checks)
 
@@ -255,8 +258,16 @@ def _suppose(sources: Sources, checks: Checks, trained: set[ast.AST], known: Col
     while several := [entry for entry, _ in islice(models, MODELS)]:
         found.prelude.serves_several |= len(several) == MODELS
         found.supposed.update(several)
-        for policy in Paths(PATHS_OF_MODEL, Path(entry=" ".join(several), supposed=True)):
-            trained |= _follow(sources, policy, checks)[0].log.called
+        as_made = Path(entry=" ".join(several), supposed=True, by_default=True)
+        switched = False
+        for policy in Paths(PATHS_OF_MODEL, as_made):
+            interp, _ = _follow(sources, policy, checks)
+            trained |= interp.log.called
+            switched = switched or supposed.has_options(interp)
+            if _is_spent(found):
+                return
+        if switched:  # with all that the switches of the constructors switch on
+            _follow(sources, BranchPolicy(as_made._replace(by_default=False)), checks)
             if _is_spent(found):
                 return
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Operand
@@ -124,6 +124,15 @@ def options(interp: Interpreter, cls: Class) -> dict[str, Value]:
         elif usual is None and name in numbers:
             found[name] = 0
     return found
+
+
+def has_options(interp: Interpreter) -> bool:
+    """Whether a constructor was given switches that may be on or off."""
+    return any(isinstance(key, tuple) and key[1:2] and _is_of_model(key[1]) for key in interp.defaults)
+
+
+def _is_of_model(key: Hashable) -> bool:
+    return isinstance(key, tuple) and key[:1] == ("options of",)
 
 
 def _numbers(nodes: Nodes) -> dict[ast.AST, frozenset[str]]:
