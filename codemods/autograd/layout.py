@@ -57,6 +57,36 @@ def takes_dense_part(name: str, args: Sequence[object], keywords: Mapping[str, o
     return bool(catalogue.given(row, "dim", args, keywords, 0) == 0)
 
 
+_KEEPING_DIMENSIONS = frozenset("chunk split split_with_sizes tensor_split narrow".split())
+"""Operations that take a part along a dimension, and leave the number of the dimensions as it is."""
+
+
+def dense_part_from(name: str, args: Sequence[object], keywords: Mapping[str, object], of: int | None) -> int | None:
+    """The first dimension from which on a part of a tensor lies densely, which itself does from dimension *of* on.
+
+    Of a dense tensor of 2 x 6 x 4 elements, ``chunk(3, dim=1)`` makes parts with 2 x 4 elements side by side each.
+    """
+    if of is None or name not in _KEEPING_DIMENSIONS:
+        return None
+    dim = catalogue.given(catalogue.operation(name), "dim", args, keywords, 0)
+    return max(dim, of) if isinstance(dim, int) and dim >= 0 else None
+
+
+def joins_dense(name: str, args: Sequence[object], keywords: Mapping[str, object], dense_from: int | None) -> bool:
+    """Whether ``flatten`` joins only dimensions that lie densely."""
+    if name != "flatten" or dense_from is None:
+        return False
+    start = catalogue.given(catalogue.operation(name), "start_dim", args, keywords, 0)
+    return isinstance(start, int) and start >= dense_from
+
+
+def dense_index_from(index: tuple[object, ...]) -> int | None:
+    """The first dimension from which on what slices take of a dense tensor lies densely: 1 for ``x[:, 2:4]``."""
+    if not all(isinstance(part, slice) and part.step is None for part in index):
+        return None
+    return max((at for at, part in enumerate(index) if part != slice(None)), default=0)
+
+
 def is_dense_index(index: tuple[object, ...]) -> bool:
     """Whether an index of a contiguous tensor takes a contiguous part: ``x[3]``, ``x[2:4]``, ``x[0, 2:4, :]``."""
     parts = [part for part in index if part is not None]

@@ -433,11 +433,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         tensors = [value for value in values if isinstance(value, TensorRef)]
         of_scalars = all(value.cell.scalar for value in tensors)
         scalar = True if of_scalars and row.kind and row.kind not in _MAY_ADD_DIMENSIONS else None
-    view = first if catalogue.is_view(name) and isinstance(first, TensorRef) else None
-    if view is not None and name in layout.MAY_COPY and not view.cell.dense:
-        view = None
-    if name in _COPIES_OF_COMPLEX and interp.sources.has_complex:
-        view = None
+    view = _viewed(interp, name, args, keywords, first)
     if catalogue.is_left_out(row, args, keywords) and isinstance(first, TensorRef):
         return first
     if catalogue.given(row, "inplace", args, keywords) is True and isinstance(first, TensorRef):
@@ -450,11 +446,27 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
     result.cell.in_one_piece = extents.is_in_one_piece(name, args, keywords)
     if view is not None and view.cell.dense and layout.takes_dense_part(name, args, keywords):
         result.cell.dense = True
+    if view is not None:
+        result.cell.dense_from = layout.dense_part_from(
+            name, args, keywords, 0 if view.cell.dense else view.cell.dense_from
+        )
     if result.cell.node is not None:
         result.cell.node.opaque = False
     elif not any(isinstance(value, TensorRef) for value in interp.tensors(*values)):
         return interp.fresh_symbol(name) if any(isinstance(value, Symbol) for value in values) else result
     return result
+
+
+def _viewed(
+    interp: Interpreter, name: str, args: list[Value], keywords: dict[str, Value], first: Value
+) -> TensorRef | None:
+    """The tensor of which an operation's result certainly is a view."""
+    if not catalogue.is_view(name) or not isinstance(first, TensorRef):
+        return None
+    cell = first.cell
+    if name in layout.MAY_COPY and not (cell.dense or layout.joins_dense(name, args, keywords, cell.dense_from)):
+        return None
+    return None if name in _COPIES_OF_COMPLEX and interp.sources.has_complex else first
 
 
 def reduces(options: Mapping[str, Value]) -> bool | None:

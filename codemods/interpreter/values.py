@@ -133,6 +133,8 @@ class TensorImpl:
     """Whether it was moved to a GPU: moved there once more, it is the same."""
     dense: bool = True
     """Whether it certainly is contiguous (see ``autograd.layout``)."""
+    dense_from: int | None = None
+    """The first of its dimensions that, with all behind it, lie one after the other; None where that is not known."""
     order: int = 0
     """Whether its dimensions were reordered since its elements were laid out (see ``interpreter.reshaped``)."""
     rank: int | None = None

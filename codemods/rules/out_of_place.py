@@ -210,12 +210,17 @@ def _is_own(value: cst.BaseExpression | None) -> bool:
     return isinstance(value, cst.Attribute) and isinstance(value.value, cst.Name) and value.value.value == "self"
 
 
+_REARRANGING = frozenset(("rearrange", "transpose", "permute", "view", "reshape", "flatten"))
+"""Calls that give all of a piece in another form."""
+
+
 def _is_a_row(fact: PartChanged, tree: Tree) -> bool:
     """Whether a part is one that a loop goes to: changed for the whole's sake, which a copy of the part would miss."""
     made = tree.expression(fact.made)
     if isinstance(fact, WatchedChanged):
         return False
-    if not isinstance(made, cst.Call) or not catalogue.gives_pieces(tree.called(made)):
+    called = tree.called(made) if isinstance(made, cst.Call) else ""
+    if not (catalogue.gives_pieces(called) or called in _REARRANGING):
         return True
     changed = tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign) or tree.statement(fact.changed)
     if changed is None:

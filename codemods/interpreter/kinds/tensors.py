@@ -285,6 +285,10 @@ def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: a
         of_several = isinstance(index, int) and _has_own_storage(value.cell.node, index)
         picked = interp.operation("select", [_untouched(value, place)], node, view=None if of_several else value)
         picked.cell.dense = value.cell.dense and layout.is_dense_index(place)
+        if made is not None and catalogue.kind(made.operation) == catalogue.VIEWS and isinstance(index, int):
+            picked.cell.dense_from = value.cell.dense_from
+        elif value.cell.dense:
+            picked.cell.dense_from = layout.dense_index_from(place)
         picked.cell.has_ones = picked.cell.has_ones or any(map(reshaped.is_single, place))
         if value.cell.base is None:
             picked.cell.place = place

@@ -97,12 +97,28 @@ def _applied(interp: Interpreter, tensor: Value, pattern: Value, reduction: str 
     if added:
         made = _resized(interp, "expand", made, len(right.axes), node)
     if right.joins:
-        adds_only = all(len(dimension) < 2 for dimension in right.dimensions)
-        made = _resized(interp, "view" if adds_only else "reshape", made, len(right.dimensions), node)
+        is_view = not (added or reduction) and _joins_dense(left, right, tensor)
+        is_view = is_view or all(len(dimension) < 2 for dimension in right.dimensions)
+        made = _resized(interp, "view" if is_view else "reshape", made, len(right.dimensions), node)
     if isinstance(made, TensorRef) and made is not tensor:
         made.cell.rank = right.rank
         made.cell.has_ones = made.cell.has_ones or [] in right.dimensions
     return made
+
+
+def _joins_dense(left: _Side, right: _Side, tensor: TensorRef) -> bool:
+    """Whether the axes that a pattern joins lie one behind the other in *tensor*: to join them is a view."""
+    dense_from = 0 if tensor.cell.dense else tensor.cell.dense_from
+    if dense_from is None or "..." in left.axes:
+        return False
+    dimension_of = {axis: at for at, axes in enumerate(left.dimensions) for axis in axes}
+    for joined in right.dimensions:
+        places = [left.axes.index(axis) for axis in joined]
+        if len(joined) > 1 and (
+            places != list(range(places[0], places[0] + len(places))) or dimension_of[joined[0]] < dense_from
+        ):
+            return False
+    return True
 
 
 def _are_tensors(value: Value) -> bool:
