@@ -33,7 +33,6 @@ from autofix.codemods.proof import Keeps, Verdict, judge, key_of
 from autofix.codemods.rewriting.parsed import ParsedModule
 from autofix.codemods.rewriting.patch import Patch, Replacement
 from autofix.codemods.rewriting.tree import Tree
-from autofix.codemods.rules.cause import edited_by
 from autofix.codemods.source import sources
 from autofix.codemods.source.program import Program
 
@@ -557,7 +556,7 @@ def _is_of_another_tensor(fact: Fact, patch: Patch, seen: AnalysisResult) -> boo
     others = [one for one in seen.facts if isinstance(one, Overwritten) and one.changed != fact.changed]
     if any(one.by_step or one.modified in (fact.modified, "") for one in others):
         return False
-    return edited_by(patch).changed == {fact.changed.line}
+    return set(patch.changed) == {fact.changed.line} and not any(edit.inserts for edit in patch.edits)
 
 
 def _distinct(candidates: Iterable[Candidate], known: set[Program]) -> Iterable[Candidate]:
