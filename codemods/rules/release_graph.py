@@ -9,7 +9,7 @@ from libcst import matchers
 
 from autofix.codemods.facts import Certainty, Fact, Form, GraphHeld, Span
 from autofix.codemods.rewriting.computations import targets_of
-from autofix.codemods.rewriting.detaching import detached
+from autofix.codemods.rewriting.detaching import detached, generated
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import calls_in, detach
@@ -118,8 +118,9 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Patch]:
             yield Edit(tree).change(value, detach).patch()
         if whole is not None and whole is not value:
             yield Edit(tree).change(whole, detach).patch()
-    elif fact.form is not Form.OTHER and whole is not None and not isinstance(whole, cst.Call):
-        yield detached(tree, whole, fact.form)
+    elif fact.form is not Form.OTHER and whole is not None:
+        if not isinstance(whole, cst.Call) or generated(whole, tree) is not None:
+            yield detached(tree, whole, fact.form)
     if complete and fact.handed is None and len(here) < len(parts):
         yield _each_detached(parts, tree)
 
