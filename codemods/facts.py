@@ -259,6 +259,8 @@ class StaleGraph(Fact):
     computed_by: tuple[Span, ...] = field(default=(), compare=False, metadata={"role": False})
     """For such a tensor: the statements that keep a graph, among all values that cross the loop to the same pass."""
     severed: Severed | None = None
+    replaces: bool = field(default=False, compare=False, metadata={"role": False})
+    """Whether it is computed, element by element, of a parameter of its name that an optimizer was given."""
     differentiated: bool = field(default=False, metadata={"role": False})
     """Whether the freeing call of ``autograd.grad`` returned a gradient that a later pass takes for a constant."""
 
