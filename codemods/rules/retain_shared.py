@@ -9,7 +9,7 @@ import libcst as cst
 from autofix.codemods.facts import Fact, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import Statement, only_part, with_keyword
+from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part, with_keyword
 from autofix.codemods.rewriting.roles import empties_gradients, reads_gradients, steps, uses_gradients
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
@@ -247,7 +247,18 @@ def _each_by_itself(fact: StaleGraph, tree: Tree) -> bool:
         return False
     sent = tree.statement_of(call)
     others = [one for one in tree.statements_in(loop) if only_part(one) is not None and one is not sent]
-    return any(reads_gradients(one, tree) or steps(one, tree) for one in others)
+    if any(steps(one, tree) for one in others):
+        return isinstance(loss, (cst.Name, cst.Subscript)) and _goes_through_a_container(loop, tree)
+    return any(reads_gradients(one, tree) for one in others)
+
+
+def _goes_through_a_container(loop: cst.For, tree: Tree) -> bool:
+    """Whether a loop inside of another one, or of a function, goes through what was computed before it."""
+    plain = {"items", "values", "keys", "enumerate", "zip", "range", "len", "list", "reversed"}
+    made = [tree.called(call) for call in calls_in(loop.iter)]
+    return all(name in plain for name in made) and any(
+        isinstance(around, (cst.For, cst.While, cst.FunctionDef)) for around in tree.enclosing(loop)
+    )
 
 
 def _are_looked_at(between: list[Statement], tree: Tree) -> bool:
