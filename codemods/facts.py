@@ -488,6 +488,8 @@ class LeafChanged(Fact):
     """Whether losses are added up in it."""
     flagged: Span | None = field(default=None, metadata={"role": False})
     """The call that made it require grad; no optimizer has it, and others are to learn by what is written into it."""
+    constructed: Span | None = field(default=None, metadata={"role": False})
+    """The call that made the module which changes it."""
 
     @property
     def cause(self) -> Span:

@@ -28,6 +28,8 @@ class LeafChange(NamedTuple):
     """Whether losses are added up in it: it is a single number, and no parameter of a module."""
     unknown: bool = False
     """Whether what is added is not known, and may have been computed from parameters."""
+    origin: Site | None = None
+    """The place that made the module which changes it: ``nn.ReLU(inplace=True)``."""
 
 
 class Computed(NamedTuple):
