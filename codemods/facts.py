@@ -816,6 +816,8 @@ class GraphHeld(Fact):
     """Whether the loop evaluates: nothing in it needs a graph at all."""
     mixed: bool = field(default=False, metadata={"role": False})
     """Whether the kept value is a dictionary of tensors and other things."""
+    begun: bool = field(default=False, compare=False, metadata={"role": False})
+    """Whether what it is put into in place had a graph before the loop: each change adds to that graph, as it is."""
     updates: bool = False
     """Whether it is a frozen parameter that takes in the graph of what it is updated with."""
     name: str = ""

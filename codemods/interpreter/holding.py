@@ -262,7 +262,8 @@ def summed(interp: Interpreter, before: Value, after: Value, node: ast.stmt, nam
     ]
     point = crossing(earlier.loops, interp.loops)
     if grown and not (point is not None and _begins_again(name, point.statement.node)):
-        _note(interp, earlier._replace(loops=interp.loops, name=name), earlier, grown, adds=adds)
+        in_place = before is after
+        _note(interp, earlier._replace(loops=interp.loops, name=name), earlier, grown, adds=adds, in_place=in_place)
 
 
 def _begins_again(name: str, loop: ast.AST) -> bool:
@@ -299,7 +300,7 @@ def gathered(
     interp: Interpreter, kept: StoreEvent, earlier: StoreEvent, cell: TensorImpl, updated: Leaf | None = None
 ) -> None:
     """A statement has put another graph into a tensor, in place; that may be the frozen parameter *updated*."""
-    _note(interp, kept, earlier, [(cell, None)], updated=updated)
+    _note(interp, kept, earlier, [(cell, None)], updated=updated, in_place=True)
 
 
 def taken_in(node: Node, statement: ast.AST, until: int) -> StoreEvent | None:
@@ -327,6 +328,7 @@ def _note(
     mixed: bool = False,
     updated: Leaf | None = None,
     adds: bool = True,
+    in_place: bool = False,
 ) -> None:
     point = crossing(earlier.loops, interp.loops)
     if point is None or not _is_long(interp, point) or not graphs:
@@ -343,8 +345,43 @@ def _note(
         and all(cell.node is not None and interp.is_evaluating(cell.node) for cell in cells)
     )
     interp.incidents.holdings.append(
-        RetainedGraph(kept, point, cells, evaluates, parts, is_handed, bounded, mixed, updated)
+        RetainedGraph(
+            kept,
+            point,
+            cells,
+            evaluates,
+            parts,
+            is_handed,
+            bounded,
+            mixed,
+            updated,
+            in_place and any(_had_a_graph(cell.node, kept, point) for cell in cells if cell.node is not None),
+        )
     )
+
+
+def _had_a_graph(node: Node, kept: StoreEvent, point: LoopPoint) -> bool:
+    """Whether a tensor that a statement changes in each iteration was the result of an operation before the loop."""
+    pending, seen = [node], {id(node)}
+    while pending and len(seen) < LAYER:
+        one = pending.pop()
+        if all(there.instance != point.instance for there in one.loops):
+            return True
+        if kept.statement.span.contains(one.site.span) or _changes(one.site.node, kept.name):
+            inner = [operand.node for operand in one.operands if operand.node.leaf is None]
+            pending += [part for part in inner if id(part) not in seen]
+            seen.update(map(id, inner))
+    return False
+
+
+def _changes(node: ast.AST, name: str) -> bool:
+    """Whether an operation changes the tensor of a name in place: ``s *= 0.9`` beside ``s += 0.1 * x``."""
+    match node:
+        case ast.AugAssign(target):
+            return ast.unparse(target) == name
+        case ast.Call(ast.Attribute(value, method)):
+            return method.endswith("_") and ast.unparse(value) == name
+    return False
 
 
 def _reads_parameters_in(node: Node, point: LoopPoint) -> bool:

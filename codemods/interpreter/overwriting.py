@@ -250,7 +250,7 @@ def _carried(interp: Interpreter, kept: StoreEvent | None, cell: TensorImpl) -> 
     So is what it has written into the tensor of which this one was computed: ``queue = queue.roll(8, 0)``.
     """
     if kept is None:
-        cell.written = ()
+        note_written(cell, kept)
         return
     node = kept.statement.node
     earlier = next((one for one in cell.written if one.statement.node is node), None)
@@ -258,7 +258,13 @@ def _carried(interp: Interpreter, kept: StoreEvent | None, cell: TensorImpl) -> 
         earlier = holding.taken_in(cell.node, node, kept.clock)
     if earlier is not None:
         holding.gathered(interp, kept, earlier, cell)
-    cell.written = (*(one for one in cell.written[1 - PARTS :] if one.statement.node is not node), kept)
+    note_written(cell, kept)
+
+
+def note_written(cell: TensorImpl, kept: StoreEvent | None) -> None:
+    """A statement has written into a tensor, whoever else holds it; None for one that has written no graph."""
+    others = (one for one in cell.written[1 - PARTS :] if kept and one.statement.node is not kept.statement.node)
+    cell.written = (*others, kept) if kept is not None else ()
 
 
 def _is_place(node: ast.expr) -> bool:

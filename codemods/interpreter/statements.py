@@ -243,6 +243,9 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
             overwriting.write_into(interp, owner, [current], node, added=value)
         if interp.operands(value):
             holding.summed(interp, current, current, node, interp.source.text_of(node.target))
+            if isinstance(node.target, ast.Name):  # which a loop may give to what a list holds: `for s in sums: s += x`
+                kept = interp.scope.declared.get(node.target.id, interp.scope).names[node.target.id].kept
+                overwriting.note_written(current.cell, kept)
         return ""
     if isinstance(current, Sequence) and isinstance(node.op, ast.Add) and current.kind in ("list", "deque"):
         items = unpacking.unpacked(interp, value, None, node.value)

@@ -79,7 +79,7 @@ class GuardLeaf(Codemod):
             yield from as_a_new_tensor(fact.changed, tree)
         if fact.computed or fact.result:
             return
-        for run in (*_loops_around(statement, tree), [statement]):
+        for run in (*loops_of_updates(statement, tree), [statement]):
             yield Candidate(guarded(tree, run), "update parameters under no_grad")
 
 
@@ -138,7 +138,7 @@ def _of_frozen(update: Span, tree: Tree) -> Iterator[Candidate]:
     statement = tree.statement(update) or tree.statement_of(tree.expression(update) or tree.node(update, cst.AugAssign))
     if statement is None or not tree.block_of(statement):
         return
-    for run in (*_loops_around(statement, tree), [statement]):
+    for run in (*loops_of_updates(statement, tree), [statement]):
         yield Candidate(guarded(tree, run), "update frozen parameters under no_grad", Keeps.PARAMETERS)
 
 
@@ -163,7 +163,7 @@ def _computes(statement: Statement, tree: Tree) -> bool:
     )
 
 
-def _loops_around(statement: Statement, tree: Tree) -> Iterator[list[Statement]]:
+def loops_of_updates(statement: Statement, tree: Tree) -> Iterator[list[Statement]]:
     """A loop that does nothing but change parameters is guarded as a whole."""
     for around in tree.enclosing(statement):
         if isinstance(around, cst.For):

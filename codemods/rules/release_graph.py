@@ -17,6 +17,7 @@ from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by
+from autofix.codemods.rules.guard_leaf import loops_of_updates
 
 
 class ReleaseGraph(Codemod):
@@ -57,6 +58,10 @@ class ReleaseGraph(Codemod):
         loop = tree.statement(fact.loop)
         if fact.evaluates and loop is not None and tree.block_of(loop):
             yield Candidate(guarded(tree, [loop]), "evaluate under no_grad")
+        if fact.begun and (statement := tree.statement(fact.kept)) is not None and tree.block_of(statement):
+            # What is added to a result adds to its graph, be it a number.
+            for run in (*loops_of_updates(statement, tree), [statement]):
+                yield Candidate(guarded(tree, run), f"change `{fact.name}` under no_grad")
         for patch in _detached(fact, tree):
             yield Candidate(patch, f"keep detached tensors in `{fact.name}`")
         values = [tree.expression(part) for part in fact.parts] or [

@@ -144,6 +144,8 @@ class RetainedGraph(NamedTuple):
     """Whether each value is a dictionary of tensors and other things."""
     updated: Leaf | None = None
     """The frozen parameter into which the statement puts the graph."""
+    begun: bool = False
+    """Whether a change in place puts it into a tensor that had a graph before the loop."""
 
 
 @dataclass(eq=False)
