@@ -259,6 +259,8 @@ class StaleGraph(Fact):
     computed_by: tuple[Span, ...] = field(default=(), compare=False, metadata={"role": False})
     """For such a tensor: the statements that keep a graph, among all values that cross the loop to the same pass."""
     severed: Severed | None = None
+    replaces: bool = field(default=False, compare=False, metadata={"role": False})
+    """Whether it is computed, element by element, of a parameter of its name that an optimizer was given."""
     differentiated: bool = field(default=False, metadata={"role": False})
     """Whether the freeing call of ``autograd.grad`` returned a gradient that a later pass takes for a constant."""
 
@@ -486,6 +488,8 @@ class LeafChanged(Fact):
     """Whether losses are added up in it."""
     flagged: Span | None = field(default=None, metadata={"role": False})
     """The call that made it require grad; no optimizer has it, and others are to learn by what is written into it."""
+    constructed: Span | None = field(default=None, metadata={"role": False})
+    """The call that made the module which changes it."""
 
     @property
     def cause(self) -> Span:
@@ -812,6 +816,8 @@ class GraphHeld(Fact):
     """Whether the loop evaluates: nothing in it needs a graph at all."""
     mixed: bool = field(default=False, metadata={"role": False})
     """Whether the kept value is a dictionary of tensors and other things."""
+    begun: bool = field(default=False, compare=False, metadata={"role": False})
+    """Whether what it is put into in place had a graph before the loop: each change adds to that graph, as it is."""
     updates: bool = False
     """Whether it is a frozen parameter that takes in the graph of what it is updated with."""
     name: str = ""

@@ -151,6 +151,8 @@ def _lost(
         return f"{_names(more)} would get gradients that no step used before"
     if cut_edges := _cut_edges(before, after, lines, keeps, fact):
         return cut_edges
+    if keeps is Keeps.IN_PLACE and isinstance(fact, StaleGraph):
+        return ""  # what gave the parameter a new value was not meant to be trained through
     if keeps not in (Keeps.ONE_PASS, Keeps.TRAINED, Keeps.TARGET, Keeps.INPUTS):
         cut = {one[1] for one in before.through.missing(after.through, lines.original) if one not in by_the_way}
         if cut:

@@ -141,6 +141,21 @@ def test_gradient_penalty_and_second_derivatives(tmp_path: Path) -> None:
     assert len(record.losses) == 3
 
 
+def test_generator_of_parameters_is_left_to_the_script(tmp_path: Path) -> None:
+    record = execute(
+        tmp_path,
+        """
+        for i in range(3):
+            gradients = torch.autograd.grad(model(x).sum(), model.parameters(), create_graph=True)
+            optimizer.zero_grad()
+            sum(map(torch.sum, gradients)).backward(inputs=(p for p in model.parameters()))
+            optimizer.step()
+        """,
+    )
+    assert [one.kind for one in record.passes] == ["grad", "backward"] * 3
+    assert record.steps == 3
+
+
 @pytest.mark.parametrize("reentrant", [True, False])
 def test_checkpointing_is_one_pass(reentrant: bool, tmp_path: Path) -> None:
     record = execute(

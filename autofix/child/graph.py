@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,6 +167,12 @@ def roots_of(tensors: Any) -> list[Any]:
     if isinstance(tensors, (list, tuple)):
         return [root for tensor in tensors for root in roots_of(tensor)]
     return []
+
+
+def read_once(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments that can be read again: ``autograd.grad(loss, net.parameters())`` is given a generator."""
+    listed = [tuple(one) if isinstance(one, Iterator) else one for one in args]
+    return tuple(listed), {name: tuple(one) if isinstance(one, Iterator) else one for name, one in kwargs.items()}
 
 
 def in_transform() -> bool:

@@ -52,6 +52,7 @@ from .graph import (
     mark,
     next_number,
     places_in,
+    read_once,
     repeats,
     roots_of,
     sends_again,
@@ -190,6 +191,7 @@ class Probe:
             # Checkpointing runs passes within a pass, and transforms of torch.func within themselves.
             if getattr(self._inside, "depth", 0) or in_transform():
                 return original(*args, **kwargs)
+            args, kwargs = read_once(args, kwargs)
             tensors = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
             at = 2 if kind == "backward" else 3  # grad() takes its inputs second
             retain = args[at] if len(args) > at else kwargs.get("retain_graph")

@@ -23,7 +23,7 @@ from .calls import CallMode
 from .events import Events
 from .explain import Explainer
 from .follow import Followed, Follower
-from .graph import in_transform, roots_of
+from .graph import in_transform, read_once, roots_of
 from .job import Job
 from .modules import InplaceModules
 from .notes import MADE, Call, Change, Cut, Tape, mark, node_of
@@ -220,6 +220,7 @@ class Witness(CallMode):
         def watched(*args: Any, **kwargs: Any) -> Any:
             if getattr(self._inside, "depth", 0) or in_transform():
                 return original(*args, **kwargs)
+            args, kwargs = read_once(args, kwargs)
             tensors = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
             retain = args[retain_at] if len(args) > retain_at else kwargs.get("retain_graph")
             create = args[retain_at + 1] if len(args) > retain_at + 1 else kwargs.get("create_graph")

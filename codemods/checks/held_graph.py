@@ -64,6 +64,7 @@ def _fact(one: RetainedGraph, tape: Tape) -> GraphHeld:
         parts=holding.written_for(one),
         evaluates=one.evaluates,
         mixed=one.mixed,
+        begun=one.begun,
         updates=one.updated is not None,
         name=one.kept.name,
         certainty=Certainty.LIKELY if one.bounded or unread else Certainty.CERTAIN,

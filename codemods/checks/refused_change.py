@@ -42,6 +42,7 @@ class RefusedChangeCheck(Check):
                 mixed=change.mixed,
                 total=change.total,
                 flagged=_flagged(change, tape),
+                constructed=change.origin.span if change.origin is not None else None,
                 # `mean.mul_(0.9).add_(x, alpha=0.1)` and `mean.lerp_(x, 0.1)` are moving averages.
                 computed=change.differentiable
                 or (is_total and change.unknown)

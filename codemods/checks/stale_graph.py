@@ -23,7 +23,7 @@ from autofix.codemods.checks.story import (
     story,
     told,
 )
-from autofix.codemods.facts import Certainty, Fact, Outer, Span, StaleGraph
+from autofix.codemods.facts import Certainty, Fact, Form, Outer, Span, StaleGraph
 from autofix.codemods.interpreter import rivals
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.rivals import outer_site
@@ -112,6 +112,7 @@ def _fact(stale: FreedGraphUse, interp: Interpreter, serving: Collection[int]) -
         certainty=Certainty.CERTAIN if certain else Certainty.LIKELY,
         severed=rivals.severed(node, (stale.freed, stale.failed), tape) if point is None else None,
         fed=kept is None or rivals.is_fed(node, kept.statement.span),
+        replaces=inside and kept is not None and _replaces_a_leaf(stale, kept, tape),
         differentiated=_is_differentiated(stale.freed, interp),
     )
 
@@ -125,6 +126,35 @@ def _is_stepped(stale: FreedGraphUse, tape: Tape) -> bool:
     """Whether an optimizer steps between the pass that frees a graph and the one that fails."""
     return any(stale.freed.clock <= abs(moment) < stale.failed.clock for one in tape.passes for moment in one.steps)
 
+
+def _replaces_a_leaf(stale: FreedGraphUse, kept: StoreEvent, tape: Tape) -> bool:
+    """Whether what was kept is computed of an optimizer's parameter that had its name: ``x = x.clamp(0, 1)``.
+
+    Element by element on one way at least, so that it has the parameter's shape.
+    """
+    if kept.form is not Form.TENSOR:
+        return False
+    pending, seen, ends = [stale.node], {id(stale.node)}, []
+    while pending:
+        one = pending.pop()
+        if one.opaque or len(seen) > _FEW_NODES:
+            return False
+        for operand in one.operands:
+            leaf = operand.node.leaf
+            if leaf is not None:
+                if leaf not in tape.owned or {before.name for before in operand.provenance if before.name} != {
+                    kept.name
+                }:
+                    return False
+                ends.append(catalogue.keeps_shape(one.operation))
+            elif id(operand.node) not in seen:
+                seen.add(id(operand.node))
+                pending.append(operand.node)
+    return any(ends)
+
+
+_FEW_NODES = 16
+"""Nodes of which the new value of a parameter is computed."""
 
 _ADDED = groups.ADDS | groups.WEIGHS | groups.JOINS
 _ADDED_ONCE = groups.JOINS | {"add", "sum_of"}

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 ITERATIONS = 4
 """A loop that was followed for so many iterations is a long one."""
 DEPTH = 4
-"""Operations between a sum's old value and its new one: ``total = 0.9 * total + 0.1 * loss``."""
+"""Operations behind which a value is looked for that puts others together: ``(0.9 * total + loss).clamp(max=1)``."""
 OPERANDS = 16
 """Number of operands behind a value that are looked at."""
 LAYER = 64
-"""Operations between a layer's output and that of the layer before."""
+"""Operations between a layer's output and that of the layer before, and between an old value and a new one."""
 FEW = 64
 """Number of values that are few enough to be kept with their graphs."""
 _ONLY_SHOW = frozenset(
@@ -238,18 +238,32 @@ def _graphs_of(interp: Interpreter, value: Value, depth: int = 2) -> Iterator[tu
             yield from _graphs_of(interp, slot.value, depth - 1)
 
 
-def summed(interp: Interpreter, before: Value, after: Value, node: ast.stmt, name: str) -> None:
-    """A name was given a new value that is made of its old one, and maybe of something with a graph."""
-    if not isinstance(after, TensorRef) or after.cell.node is None or not interp.loops:
+def summed(interp: Interpreter, before: Value, after: Value, node: ast.stmt, name: str, *, adds: bool = True) -> None:
+    """A name was given a new value, or a container of such, made of its old one, and maybe of something with a graph.
+
+    *adds* says that it puts the old one and others together.  A state that is computed of the last one, and nothing
+    more, is a model's output maybe, with one graph from beginning to end: only in a loop of passes is that too much.
+    """
+    if not interp.loops:
         return
-    vias = before.provenance if isinstance(before, TensorRef) else ()
+    vias: tuple[StoreEvent, ...] = ()
+    if isinstance(before, TensorRef):
+        vias = before.provenance
+    elif isinstance(before, (Sequence, Mapping)):
+        vias = before.kept
     earlier = next((kept for kept in reversed(vias) if kept.statement.node is node), None)
-    if earlier is None or not _is_made_of(after.cell.node, earlier, DEPTH):
+    if earlier is None:
         return
+    old = {id(cell) for cell, _ in _graphs_of(interp, before, 0)} if before is not after else ()
+    grown: list[tuple[TensorImpl, StoreEvent | None]] = [
+        (cell, None)
+        for cell, _ in _graphs_of(interp, after, 0)
+        if id(cell) not in old and cell.node is not None and taken_in(cell.node, node, earlier.clock)
+    ]
     point = crossing(earlier.loops, interp.loops)
-    if point is not None and _begins_again(name, point.statement.node):
-        return
-    _note(interp, earlier._replace(loops=interp.loops, name=name), earlier, [(after.cell, None)])
+    if grown and not (point is not None and _begins_again(name, point.statement.node)):
+        in_place = before is after
+        _note(interp, earlier._replace(loops=interp.loops, name=name), earlier, grown, adds=adds, in_place=in_place)
 
 
 def _begins_again(name: str, loop: ast.AST) -> bool:
@@ -286,17 +300,22 @@ def gathered(
     interp: Interpreter, kept: StoreEvent, earlier: StoreEvent, cell: TensorImpl, updated: Leaf | None = None
 ) -> None:
     """A statement has put another graph into a tensor, in place; that may be the frozen parameter *updated*."""
-    _note(interp, kept, earlier, [(cell, None)], updated=updated)
+    _note(interp, kept, earlier, [(cell, None)], updated=updated, in_place=True)
 
 
-def _is_made_of(node: Node, earlier: StoreEvent, depth: int) -> bool:
-    """Whether a node takes in what a statement kept *earlier*, and not what it only puts together now."""
-    statement = earlier.statement.node
-    return any(
-        any(kept.statement.node is statement and kept.clock <= earlier.clock for kept in operand.provenance)
-        or (depth > 0 and operand.node.leaf is None and _is_made_of(operand.node, earlier, depth - 1))
-        for operand in node.operands
-    )
+def taken_in(node: Node, statement: ast.AST, until: int) -> StoreEvent | None:
+    """The record that a statement has kept, *until* a moment, something that a node takes in; None where it has not."""
+    pending, seen = [node], {id(node)}
+    while pending and len(seen) < LAYER:
+        one = pending.pop()
+        for operand in one.operands:
+            for kept in operand.provenance:
+                if kept.statement.node is statement and kept.clock <= until:
+                    return kept
+            if operand.node.leaf is None and id(operand.node) not in seen:
+                seen.add(id(operand.node))
+                pending.append(operand.node)
+    return None
 
 
 def _note(
@@ -308,6 +327,8 @@ def _note(
     bounded: bool = False,
     mixed: bool = False,
     updated: Leaf | None = None,
+    adds: bool = True,
+    in_place: bool = False,
 ) -> None:
     point = crossing(earlier.loops, interp.loops)
     if point is None or not _is_long(interp, point) or not graphs:
@@ -318,12 +339,49 @@ def _note(
     handed = tuple(_handed_in(interp, cell, kept) for cell in cells)
     is_handed = all(part is not None for part in handed)
     parts = handed if is_handed else tuple(part for _, part in graphs)
-    evaluates = not _in_forward(interp, point) and all(
-        cell.node is not None and interp.is_evaluating(cell.node) for cell in cells
+    evaluates = (
+        adds
+        and not _in_forward(interp, point)
+        and all(cell.node is not None and interp.is_evaluating(cell.node) for cell in cells)
     )
     interp.incidents.holdings.append(
-        RetainedGraph(kept, point, cells, evaluates, parts, is_handed, bounded, mixed, updated)
+        RetainedGraph(
+            kept,
+            point,
+            cells,
+            evaluates,
+            parts,
+            is_handed,
+            bounded,
+            mixed,
+            updated,
+            in_place and any(_had_a_graph(cell.node, kept, point) for cell in cells if cell.node is not None),
+        )
     )
+
+
+def _had_a_graph(node: Node, kept: StoreEvent, point: LoopPoint) -> bool:
+    """Whether a tensor that a statement changes in each iteration was the result of an operation before the loop."""
+    pending, seen = [node], {id(node)}
+    while pending and len(seen) < LAYER:
+        one = pending.pop()
+        if all(there.instance != point.instance for there in one.loops):
+            return True
+        if kept.statement.span.contains(one.site.span) or _changes(one.site.node, kept.name):
+            inner = [operand.node for operand in one.operands if operand.node.leaf is None]
+            pending += [part for part in inner if id(part) not in seen]
+            seen.update(map(id, inner))
+    return False
+
+
+def _changes(node: ast.AST, name: str) -> bool:
+    """Whether an operation changes the tensor of a name in place: ``s *= 0.9`` beside ``s += 0.1 * x``."""
+    match node:
+        case ast.AugAssign(target):
+            return ast.unparse(target) == name
+        case ast.Call(ast.Attribute(value, method)):
+            return method.endswith("_") and ast.unparse(value) == name
+    return False
 
 
 def _reads_parameters_in(node: Node, point: LoopPoint) -> bool:

@@ -22,6 +22,9 @@ from autofix.codemods.source.sources import Site
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
+PARTS = 4
+"""Number of statements that are remembered to have written into a tensor: ``queue[:-8] = queue[8:]`` and its like."""
+
 
 def write_into(
     interp: Interpreter,
@@ -242,11 +245,26 @@ def _written_by(interp: Interpreter, args: list[Value], node: ast.Call) -> tuple
 
 
 def _carried(interp: Interpreter, kept: StoreEvent | None, cell: TensorImpl) -> None:
-    """A statement carries on what it wrote into a tensor; what it put there in an earlier iteration is in it still."""
-    earlier = next((one for one in cell.written if kept and one.statement.node is kept.statement.node), None)
-    if kept is not None and earlier is not None:
+    """A statement carries on what it wrote into a tensor; what it put there in an earlier iteration is in it still.
+
+    So is what it has written into the tensor of which this one was computed: ``queue = queue.roll(8, 0)``.
+    """
+    if kept is None:
+        note_written(cell, kept)
+        return
+    node = kept.statement.node
+    earlier = next((one for one in cell.written if one.statement.node is node), None)
+    if earlier is None and cell.node is not None and interp.loops:
+        earlier = holding.taken_in(cell.node, node, kept.clock)
+    if earlier is not None:
         holding.gathered(interp, kept, earlier, cell)
-    cell.written = (kept,) if kept is not None else ()
+    note_written(cell, kept)
+
+
+def note_written(cell: TensorImpl, kept: StoreEvent | None) -> None:
+    """A statement has written into a tensor, whoever else holds it; None for one that has written no graph."""
+    others = (one for one in cell.written[1 - PARTS :] if kept and one.statement.node is not kept.statement.node)
+    cell.written = (*others, kept) if kept is not None else ()
 
 
 def _is_place(node: ast.expr) -> bool:

@@ -401,17 +401,19 @@ class Recorder(Interpreter):
             if leaf is None or cell is None or cell.mixed:
                 continue
             if self.grad and cell.is_leaf and not leaf.frozen:
-                self._note_leaf_change(cell, leaf, operands, self.site(node))
+                self._note_leaf_change(cell, leaf, operands, self.site(node), origin)
 
-    def _note_leaf_change(self, cell: TensorImpl, leaf: Leaf, operands: Iterable[Value], site: Site) -> None:
-        """A leaf that requires grad is changed in place with *operands*."""
+    def _note_leaf_change(
+        self, cell: TensorImpl, leaf: Leaf, operands: Iterable[Value], site: Site, origin: Site | None
+    ) -> None:
+        """A leaf that requires grad is changed in place with *operands*, by a module that was made at *origin*."""
         added = self.tensors(*operands)
         below = cuts.leaves_in(added)
         computed = leaf not in below and not all(one.frozen for one in below)
         unknown = any(isinstance(one, Symbol) for one in operands) or any(one.cell.vague for one in added)
         total = computed and overwriting.is_total(cell, leaf, added)
         smooth = cuts.has_differentiable_gradient(added)
-        change = LeafChange(leaf, bool(added), computed, smooth, total=total, unknown=unknown)
+        change = LeafChange(leaf, bool(added), computed, smooth, total=total, unknown=unknown, origin=origin)
         self.incidents.leaf_changes[site] = change
         if leaf.supposed:
             self.incidents.supposed_changes.add(site)

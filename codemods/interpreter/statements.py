@@ -135,8 +135,20 @@ def _joins(value: TensorRef) -> bool:
 def _may_gather(value: Value, written: ast.expr) -> bool:
     """Whether a new value may hold the old one of its name and more: a sum, or a list that is put together."""
     if isinstance(value, TensorRef):
-        return _adds(written) or _joins(value)
-    return isinstance(value, Sequence) and isinstance(written, _BUILDING)
+        return value.cell.node is not None
+    if isinstance(value, Sequence) and isinstance(written, _BUILDING):
+        return True
+    return isinstance(value, (Sequence, Mapping)) and _comprehension(written) is not None
+
+
+def _comprehension(written: ast.expr) -> ast.expr | None:
+    """The comprehension that makes a container, also of ``tuple(f(x) for x in xs)``."""
+    match written:
+        case ast.ListComp() | ast.DictComp() | ast.SetComp():
+            return written
+        case ast.Call(ast.Name("list" | "tuple" | "dict"), [inner], []):
+            return inner if isinstance(inner, ast.GeneratorExp) else _comprehension(inner)
+    return None
 
 
 def _pairs(target: ast.expr, value: Value, written: ast.expr) -> list[tuple[ast.expr, Value, ast.expr]]:
@@ -159,15 +171,20 @@ def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, n
         since = interp.widening.begun(home)
         value = interp.widening.widened(value, node, since) if counter else value
         olds = [
-            (part, item, _old_value(interp, part))
+            (part, item, text, _old_value(interp, part))
             for part, item, text in _pairs(target, value, written)
-            if _may_gather(item, text)
+            if interp.loops and _may_gather(item, text)
         ]
         assign(interp, target, value, written)
-        for part, item, before in olds:
-            if before is not None:
-                note = holding.summed if isinstance(item, TensorRef) else holding.rebuilt
-                note(interp, before, item, node, interp.source.text_of(part))
+        for part, item, text, before in olds:
+            if before is None:
+                continue
+            name = interp.source.text_of(part)
+            if isinstance(item, Sequence) and isinstance(text, _BUILDING):
+                holding.rebuilt(interp, before, item, node, name)
+            else:
+                adds = not isinstance(item, TensorRef) or _adds(text) or _joins(item)
+                holding.summed(interp, before, item, node, name, adds=adds)
         if counter and isinstance(value, (int, float)):
             interp.widening.counts(home, since, node)
     return "raise" if interp.exceptions.exited else ""
@@ -188,6 +205,10 @@ def _old_value(interp: Interpreter, target: ast.expr) -> Value:
             if isinstance(container, Mapping):
                 slot = container.items.get(mapping_keys.mapping_key(interp, interp.eval(target.slice)))
                 return interp.read(slot, container) if slot is not None else None
+            if isinstance(container, Sequence):
+                at = interp.eval(target.slice)
+                if isinstance(at, int) and -len(container.items) <= at < len(container.items):
+                    return interp.read(container.items[at], container)
     return None
 
 
@@ -222,6 +243,9 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
             overwriting.write_into(interp, owner, [current], node, added=value)
         if interp.operands(value):
             holding.summed(interp, current, current, node, interp.source.text_of(node.target))
+            if isinstance(node.target, ast.Name):  # which a loop may give to what a list holds: `for s in sums: s += x`
+                kept = interp.scope.declared.get(node.target.id, interp.scope).names[node.target.id].kept
+                overwriting.note_written(current.cell, kept)
         return ""
     if isinstance(current, Sequence) and isinstance(node.op, ast.Add) and current.kind in ("list", "deque"):
         items = unpacking.unpacked(interp, value, None, node.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import libcst as cst
 
@@ -13,6 +14,7 @@ from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import Statement, method_call, without_keyword
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.inplace_flags import with_the_flag_off, without_inplace
 from autofix.codemods.rules.out_of_place import as_a_new_tensor, spelled_out
 
 
@@ -60,6 +62,9 @@ class GuardLeaf(Codemod):
         statement = tree.statement_of(tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign))
         if statement is None or not tree.block_of(statement):
             return
+        if activations := list(_of_an_activation(fact, tree)):
+            yield from activations
+            return
         if fact.total:  # under no_grad, nothing would learn by what is added
             for patch in spelled_out(tree.node(fact.changed, cst.AugAssign), tree, alone=True):
                 yield Candidate(patch, "add up in a new tensor", Keeps.PARAMETERS)
@@ -74,8 +79,27 @@ class GuardLeaf(Codemod):
             yield from as_a_new_tensor(fact.changed, tree)
         if fact.computed or fact.result:
             return
-        for run in (*_loops_around(statement, tree), [statement]):
+        for run in (*loops_of_updates(statement, tree), [statement]):
             yield Candidate(guarded(tree, run), "update parameters under no_grad")
+
+
+def _of_an_activation(fact: LeafChanged, tree: Tree) -> Iterator[Candidate]:
+    """``w = self.relu(self.weight)`` computes with the parameter and does not update it: it is to make a new tensor.
+
+    So does ``F.relu(self.weight, inplace=True)``.
+    """
+    call = tree.expression(fact.changed)
+    if call is None or isinstance(tree.parent_of(call), cst.Expr):
+        return  # nobody reads the result: the parameter is what is meant to change
+    flagged = isinstance(call, cst.Call) and any(
+        argument.keyword is not None and argument.keyword.value == "inplace" for argument in call.args
+    )
+    if fact.constructed is None and not flagged:
+        return
+    made = tree.expression(fact.constructed) if fact.constructed is not None else call
+    for off in (without_inplace, with_the_flag_off):
+        for candidate in off(made, tree):
+            yield replace(candidate, keeps=Keeps.INPUTS)
 
 
 def _no_parameter(fact: LeafChanged, tree: Tree) -> Iterator[Candidate]:
@@ -114,7 +138,7 @@ def _of_frozen(update: Span, tree: Tree) -> Iterator[Candidate]:
     statement = tree.statement(update) or tree.statement_of(tree.expression(update) or tree.node(update, cst.AugAssign))
     if statement is None or not tree.block_of(statement):
         return
-    for run in (*_loops_around(statement, tree), [statement]):
+    for run in (*loops_of_updates(statement, tree), [statement]):
         yield Candidate(guarded(tree, run), "update frozen parameters under no_grad", Keeps.PARAMETERS)
 
 
@@ -139,7 +163,7 @@ def _computes(statement: Statement, tree: Tree) -> bool:
     )
 
 
-def _loops_around(statement: Statement, tree: Tree) -> Iterator[list[Statement]]:
+def loops_of_updates(statement: Statement, tree: Tree) -> Iterator[list[Statement]]:
     """A loop that does nothing but change parameters is guarded as a whole."""
     for around in tree.enclosing(statement):
         if isinstance(around, cst.For):

@@ -9,7 +9,7 @@ from libcst import matchers
 
 from autofix.codemods.facts import Certainty, Fact, Form, GraphHeld, Span
 from autofix.codemods.rewriting.computations import targets_of
-from autofix.codemods.rewriting.detaching import detached
+from autofix.codemods.rewriting.detaching import detached, generated
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import calls_in, detach
@@ -17,6 +17,7 @@ from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.cause import edited_by
+from autofix.codemods.rules.guard_leaf import loops_of_updates
 
 
 class ReleaseGraph(Codemod):
@@ -57,6 +58,10 @@ class ReleaseGraph(Codemod):
         loop = tree.statement(fact.loop)
         if fact.evaluates and loop is not None and tree.block_of(loop):
             yield Candidate(guarded(tree, [loop]), "evaluate under no_grad")
+        if fact.begun and (statement := tree.statement(fact.kept)) is not None and tree.block_of(statement):
+            # What is added to a result adds to its graph, be it a number.
+            for run in (*loops_of_updates(statement, tree), [statement]):
+                yield Candidate(guarded(tree, run), f"change `{fact.name}` under no_grad")
         for patch in _detached(fact, tree):
             yield Candidate(patch, f"keep detached tensors in `{fact.name}`")
         values = [tree.expression(part) for part in fact.parts] or [
@@ -118,8 +123,9 @@ def _detached(fact: GraphHeld, tree: Tree) -> Iterator[Patch]:
             yield Edit(tree).change(value, detach).patch()
         if whole is not None and whole is not value:
             yield Edit(tree).change(whole, detach).patch()
-    elif fact.form is not Form.OTHER and whole is not None and not isinstance(whole, cst.Call):
-        yield detached(tree, whole, fact.form)
+    elif fact.form is not Form.OTHER and whole is not None:
+        if not isinstance(whole, cst.Call) or generated(whole, tree) is not None:
+            yield detached(tree, whole, fact.form)
     if complete and fact.handed is None and len(here) < len(parts):
         yield _each_detached(parts, tree)
 

@@ -9,7 +9,7 @@ import libcst as cst
 from autofix.codemods.facts import Fact, StaleGraph
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import Statement, only_part, with_keyword
+from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part, with_keyword
 from autofix.codemods.rewriting.roles import empties_gradients, reads_gradients, steps, uses_gradients
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
@@ -29,10 +29,10 @@ class RetainShared(Codemod):
         One backward call for the sum, ``(first + second).backward()``, where one step uses both gradients and nothing
         looks at them in between; after the loop where backward is called in each of its iterations, and in the call
         where a method of the program calls it. Elsewhere the first backward keeps the graph,
-        ``backward(retain_graph=True)``, and the last one frees it; in a loop that reads the gradients of each loss by
-        themselves, as gradient surgery does, every backward keeps it. This is the one place where that flag is right:
-        both calls belong to the same iteration and no optimizer steps between them, so nothing is overwritten and
-        nothing accumulates.
+        ``backward(retain_graph=True)``, and the last one frees it; in a loop over the losses that reads the gradients
+        of each by themselves, as gradient surgery does, or makes a step for each, every backward keeps it. This is the
+        one place where that flag is right: both calls belong to the same iteration and no step between them changes
+        what the graph has saved, so nothing is overwritten and nothing accumulates.
 
     When it is not what you want:
         Where the gradients of each loss are to be looked at by themselves, keep the graph instead of adding.
@@ -238,7 +238,7 @@ def _trains_by_itself(fact: StaleGraph, tree: Tree) -> bool:
 
 
 def _each_by_itself(fact: StaleGraph, tree: Tree) -> bool:
-    """Whether a loop over losses of one graph sends each by itself and looks at its gradients, and makes no step."""
+    """Whether a loop over losses of one graph sends each by itself and uses its gradients."""
     loop, call = tree.statement(fact.loop), tree.expression(fact.failed)
     loss = call.func.value if isinstance(call, cst.Call) and isinstance(call.func, cst.Attribute) else None
     if not isinstance(loop, cst.For) or fact.inside or fact.freed != fact.failed or loss is None:
@@ -247,7 +247,18 @@ def _each_by_itself(fact: StaleGraph, tree: Tree) -> bool:
         return False
     sent = tree.statement_of(call)
     others = [one for one in tree.statements_in(loop) if only_part(one) is not None and one is not sent]
-    return any(reads_gradients(one, tree) for one in others) and not any(steps(one, tree) for one in others)
+    if any(steps(one, tree) for one in others):
+        return isinstance(loss, (cst.Name, cst.Subscript)) and _goes_through_a_container(loop, tree)
+    return any(reads_gradients(one, tree) for one in others)
+
+
+def _goes_through_a_container(loop: cst.For, tree: Tree) -> bool:
+    """Whether a loop inside of another one, or of a function, goes through what was computed before it."""
+    plain = {"items", "values", "keys", "enumerate", "zip", "range", "len", "list", "reversed"}
+    made = [tree.called(call) for call in calls_in(loop.iter)]
+    return all(name in plain for name in made) and any(
+        isinstance(around, (cst.For, cst.While, cst.FunctionDef)) for around in tree.enclosing(loop)
+    )
 
 
 def _are_looked_at(between: list[Statement], tree: Tree) -> bool:

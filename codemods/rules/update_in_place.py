@@ -8,7 +8,7 @@ from itertools import chain
 
 import libcst as cst
 
-from autofix.codemods.facts import CutGraph, Fact, NoGradient, Span, UpdateLost
+from autofix.codemods.facts import CutGraph, Fact, NoGradient, Span, StaleGraph, UpdateLost
 from autofix.codemods.proof import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded, is_no_grad
@@ -31,12 +31,15 @@ class UpdateInPlace(Codemod):
     Error:
         TypeError: unsupported operand type(s) for *: 'float' and 'NoneType'. Or: AttributeError: 'NoneType' object has
         no attribute 'zero_'. Under ``no_grad``: RuntimeError: element 0 of tensors does not require grad and does not
-        have a grad_fn. In a loop over a list of parameters: none, and the parameters stay as they are.
+        have a grad_fn. In a loop over a list of parameters: none, and the parameters stay as they are. With an
+        optimizer: RuntimeError: Trying to backward through the graph a second time.
 
     Cause:
         ``w = w - lr * w.grad`` computes a new tensor and gives it the name of the parameter. The new tensor is the
         result of an operation, so the next backward leaves no gradient in it: ``w.grad`` is None. Under ``no_grad`` it
         does not require grad at all. With ``for p in params: p = p - lr * p.grad`` only the loop's own name is set.
+        ``x = x.clamp(0, 1)`` behind ``optimizer.step()`` leaves the optimizer with the old tensor, and every pass goes
+        through the ``clamp`` of each iteration before.
 
     Fix:
         The parameter itself is changed, and nothing of that is recorded: ``with torch.no_grad(): w -= lr * w.grad``.
@@ -52,10 +55,14 @@ class UpdateInPlace(Codemod):
 
     code = "AF441"
     name = "replaced-parameter"
-    answers = (NoGradient, CutGraph)
+    answers = (NoGradient, CutGraph, StaleGraph)
     rank = 4
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        remedy = "change the parameter itself, under no_grad"
+        if isinstance(fact, StaleGraph):
+            for patch in _behind_the_step(fact, tree):
+                yield Candidate(patch, remedy, Keeps.IN_PLACE)
         if any("create_graph" in one.text for one in tree.program.files):
             return  # the update is perhaps to be differentiated through
         for span in _places(fact):
@@ -63,7 +70,6 @@ class UpdateInPlace(Codemod):
             statement = tree.statement_of(made) if made is not None else None
             if statement is None or not tree.block_of(statement):
                 continue
-            remedy = "change the parameter itself, under no_grad"
             # What another reads of the gradient behind an update that changes nothing, it still finds.
             clear = "{}.grad.zero_()" if isinstance(fact, UpdateLost) else "{}.grad = None"
             for patch in _in_place(statement, tree, clear):
@@ -123,6 +129,48 @@ def _made_anew(fact: NoGradient, tree: Tree) -> Iterator[Patch]:
     )
     if (asks or _updates(statement, tree)) and target and not _is_cleared(target, tree):
         yield Edit(tree).change(kept, lambda node: requires_grad(detach(node))).patch()
+
+
+def _behind_the_step(fact: StaleGraph, tree: Tree) -> Iterator[Patch]:
+    """``x = x.clamp(0, 1)`` behind the iteration's pass puts the parameter that the optimizer has back into bounds."""
+    statement, sent = tree.statement(fact.kept), tree.statement_of(tree.expression(fact.freed))
+    block = tree.block_of(statement) if statement is not None else []
+    name = _computed_of_itself(statement, tree)
+    if not fact.replaces or not name or statement is None or sent is None:
+        return
+    around = tree.block_of(sent)
+    ways = (statement, *tree.enclosing(statement))  # `if step % 2 == 0:` may stand around it
+    later = around[around.index(sent) + 1 :] if sent in around else []
+    own = next((at for at, one in enumerate(later) if one in ways), None)
+    if own is None or _is_kept_elsewhere(name, statement, tree):
+        return
+    if any(tree.called(call) in ("backward", "grad") for one in later[own:] for call in calls_in(one)):
+        return  # which trains through what was computed
+    first = last = block.index(statement)
+    while first and _computed_of_itself(block[first - 1], tree) == name:
+        first -= 1
+    while last + 1 < len(block) and _computed_of_itself(block[last + 1], tree) == name:
+        last += 1
+    lines: list[Statement] = []
+    for one in block[first : last + 1]:
+        value = _unwrapped(cst.ensure_type(only_part(one), cst.Assign).value, tree)
+        code = f"{name}.copy_({tree.code(value.with_changes(lpar=[], rpar=[]))})"
+        part = cst.ensure_type(cst.parse_statement(code), cst.SimpleStatementLine).body
+        lines.append(cst.ensure_type(one, cst.SimpleStatementLine).with_changes(body=part))
+    yield guarded(tree, block[first : last + 1], lines)
+
+
+def _computed_of_itself(statement: Statement | None, tree: Tree) -> str:
+    """The name, or the attribute, that a statement gives a new value computed of its old one; empty for none."""
+    part = only_part(statement)
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1:
+        return ""
+    target = part.targets[0].target
+    name = tree.code(target)
+    own = isinstance(target, (cst.Name, cst.Attribute)) and any(
+        tree.code(one) == name for one in tree.inside(part.value)
+    )
+    return name if own else ""
 
 
 def _is_kept_elsewhere(name: str, statement: Statement, tree: Tree) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import (
     class_lookup,
     cuts,
     frameworks,
+    mapping_keys,
     module_calls,
     module_lists,
     module_tree,
@@ -26,6 +28,7 @@ from autofix.codemods.interpreter.values import (
     Function,
     Hook,
     Instance,
+    Mapping,
     Optimizer,
     Partial,
     Sequence,
@@ -82,15 +85,18 @@ def _parameters_of(interp: Interpreter, call: Call, module: TorchModule | Instan
 def _named_parameters(
     interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value
 ) -> Value:
-    pairs = []
+    return Sequence("list", [module_tree.pair(name, tensor) for name, tensor in _named(interp, call, module)])
+
+
+def _named(interp: Interpreter, call: Call, module: TorchModule | Instance) -> Iterator[tuple[Value, TensorRef]]:
+    """The parameters, each with its name: the same each time that it is asked for, and another one than the next."""
     for name, tensor in _parameters(interp, call, module):
         called: Value = name
-        if called is None:  # the same each time that it is asked for, and another one than that of the next layer
+        if called is None:
             of = tensor.cell.leaf if tensor.cell.leaf is not None else tensor.cell
             called = interp.symbol(("~", "name", interp.identity(module), interp.identity(of)))
             interp.named[called.key] = module
-        pairs.append(module_tree.pair(called, tensor))
-    return Sequence("list", pairs)
+        yield called, tensor
 
 
 def _parameters(
@@ -149,7 +155,13 @@ def _buffers(interp: Interpreter, call: Call, module: TorchModule | Instance, /,
 
 
 @of_module("state_dict")
-def _state_dict(interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, **__: Value) -> Value:
+def _state_dict(
+    interp: Interpreter, call: Call, module: TorchModule | Instance, /, *_: Value, keep_vars: Value = False, **__: Value
+) -> Value:
+    if keep_vars is True:  # the parameters themselves, and not what is in them
+        named = [(mapping_keys.mapping_key(interp, name), tensor) for name, tensor in _named(interp, call, module)]
+        if named:
+            return Mapping({key: Binding(tensor) for key, tensor in named}, more=True)
     state = interp.fresh_symbol(call.name)
     interp.states[state.key] = module
     return state

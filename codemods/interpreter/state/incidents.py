@@ -28,6 +28,8 @@ class LeafChange(NamedTuple):
     """Whether losses are added up in it: it is a single number, and no parameter of a module."""
     unknown: bool = False
     """Whether what is added is not known, and may have been computed from parameters."""
+    origin: Site | None = None
+    """The place that made the module which changes it: ``nn.ReLU(inplace=True)``."""
 
 
 class Computed(NamedTuple):
@@ -142,6 +144,8 @@ class RetainedGraph(NamedTuple):
     """Whether each value is a dictionary of tensors and other things."""
     updated: Leaf | None = None
     """The frozen parameter into which the statement puts the graph."""
+    begun: bool = False
+    """Whether a change in place puts it into a tensor that had a graph before the loop."""
 
 
 @dataclass(eq=False)
