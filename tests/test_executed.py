@@ -71,6 +71,69 @@ def test_what_was_executed_is_proved(old: str, new: str) -> None:
     assert certificate.proved, certificate.points
 
 
+CUTS = {
+    "else": """\
+def cut(h):
+    if isinstance(h, torch.Tensor):
+        return h.detach()
+    else:
+        return tuple(cut(v) for v in h)
+""",
+    "a return": """\
+def cut(state):
+    if not torch.is_tensor(state):
+        return [cut(one) for one in state]
+    return state.detach()
+""",
+    "the return of the branch that is taken": """\
+def cut(state):
+    if torch.is_tensor(state):
+        return state.detach()
+    parts = []
+    for one in state:
+        parts.append(cut(one))
+    return tuple(parts)
+""",
+    "an expression": """\
+def cut(h):
+    return h.detach() if isinstance(h, torch.Tensor) else tuple(map(cut, h))
+""",
+    "several types": """\
+def cut(h):
+    if isinstance(h, list) or isinstance(h, tuple):
+        return [cut(one) for one in h]
+    elif isinstance(h, dict):
+        return {key: cut(one) for key, one in h.items()}
+    return h.detach()
+""",
+}
+"""Functions that cut states of several types, of which a script has one."""
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_branch_for_another_type_need_not_be_executed(name: str) -> None:
+    fixed = TRAIN.replace("for step in", f"{CUTS[name]}for step in").replace("0.5 * carried +", "0.5 * cut(carried) +")
+    certificate = judged(fixed)
+    assert certificate.proved, certificate.points
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("return h.detach()\n", "return h.detach() if step < 1000 else 0 * h\n", 12),
+        ("    if isinstance(h, torch.Tensor):", "    if isinstance(h, torch.Tensor) and step < 1000:", 14),
+        ("        return h.detach()", "        if step == 1000:\n            h = 0 * h\n        return h.detach()", 13),
+    ],
+    ids=["a condition in the branch", "another condition beside", "a branch in the branch"],
+)
+def test_a_branch_within_the_one_for_the_type_must_be_executed(old: str, new: str, line: int) -> None:
+    assert old in CUTS["else"]
+    cut = CUTS["else"].replace(old, new)
+    certificate = judged(TRAIN.replace("for step in", f"{cut}for step in").replace("0.5 * carried +", "0.5 * cut(carried) +"))
+    assert not certificate.proved
+    assert NOT_EXECUTED.format(line) in certificate.points[1].detail
+
+
 @pytest.mark.parametrize(
     ("old", "new", "number", "reason"),
     [

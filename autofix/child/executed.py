@@ -170,6 +170,7 @@ class _Source:
         self._done = mmap.mmap(-1, len(watched.spans) + 1)
         """A byte for each part that was executed, here or in a forked worker of a loader."""
         self._spans = watched.spans
+        self._by_type = watched.by_type
         self._endless = set(watched.loops)
         """The loops that have not come to an end yet."""
         self._lines_of: dict[types.CodeType, list[int | None]] = {}
@@ -209,7 +210,12 @@ class _Source:
     def missing(self) -> tuple[int, ...]:
         """The first lines of the parts that were not executed.  One that has no instruction has nothing to execute."""
         seen = self._known if self._places else set(range(len(self._spans)))
-        return tuple(sorted({self._spans[index][0] for index in self.open & seen if not self._done[index]}))
+        left = {index for index in self.open & seen if not self._done[index]}
+        for branch in self._by_type:
+            inside = {index for index, span in enumerate(self._spans) if _within(span, branch)}
+            if not any(self._done[index] for index in inside):
+                left -= inside
+        return tuple(sorted({self._spans[index][0] for index in left}))
 
     def running(self, lines: set[int]) -> tuple[int, ...]:
         """The first lines of the loops that have never come to an end, and are at one of these *lines*."""
@@ -233,3 +239,9 @@ class _Source:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType) and constant not in self._places:
                 self._learn(constant)
+
+
+def _within(inner: tuple[int, int, int, int], outer: tuple[int, int, int, int]) -> bool:
+    """Whether a span of lines and columns, as :class:`Watched` has them, lies in another one."""
+    first, last, begin, end = outer
+    return (first, begin) <= (inner[0], inner[2]) and (inner[1], inner[3]) <= (last, end)
