@@ -129,7 +129,9 @@ def test_a_branch_for_another_type_need_not_be_executed(name: str) -> None:
 def test_a_branch_within_the_one_for_the_type_must_be_executed(old: str, new: str, line: int) -> None:
     assert old in CUTS["else"]
     cut = CUTS["else"].replace(old, new)
-    certificate = judged(TRAIN.replace("for step in", f"{cut}for step in").replace("0.5 * carried +", "0.5 * cut(carried) +"))
+    certificate = judged(
+        TRAIN.replace("for step in", f"{cut}for step in").replace("0.5 * carried +", "0.5 * cut(carried) +")
+    )
     assert not certificate.proved
     assert NOT_EXECUTED.format(line) in certificate.points[1].detail
 

@@ -26,6 +26,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import Optimizer
 
 from .calls import CallMode
+from .kept import Kept
 from .parameters import Parameters, has_no_gradient
 
 MOVE = 0.01
@@ -37,9 +38,10 @@ OPERATORS = frozenset({"__setitem__", *(f"__i{name}__" for name in ("add", "sub"
 class Frozen(CallMode):
     """Undoes updates of parameters by hand."""
 
-    def __init__(self, parameters: Parameters) -> None:
+    def __init__(self, parameters: Parameters, kept: Kept) -> None:
         super().__init__()
         self._parameters = parameters
+        self._kept = kept
         self._held: dict[int, weakref.ref[torch.Tensor]] = {}
         """The parameters by the addresses of their storages; none before the first pass: a script initialises them."""
 
@@ -49,6 +51,11 @@ class Frozen(CallMode):
         self._held = {address(one): weakref.ref(one) for one in tensors if one is not None and one.requires_grad}
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = self._call(func, args, kwargs)
+        self._kept.after_call(args, kwargs, result)
+        return result
+
+    def _call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = getattr(func, "__name__", "")
         if not self._held or not (writes(name) or name == "__set__" or "out" in kwargs):
             return func(*args, **kwargs)

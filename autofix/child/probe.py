@@ -59,6 +59,7 @@ from .graph import (
     walk,
 )
 from .job import Job
+from .kept import Kept
 from .left import Left
 from .modes import Modes
 from .parameters import Parameters, Tracked, digest, gradient_norms, norm, settings_of
@@ -124,7 +125,8 @@ class Probe:
         self._left = Left()
         self._calls = 0
         """Calls of modules since the last optimizer step."""
-        self._frozen = Frozen(self._parameters) if job.bounds.frozen else None
+        self._kept = Kept(self._parameters, job.root)
+        self._frozen = Frozen(self._parameters, self._kept) if job.bounds.frozen else None
         self._turns: Counter[int] = Counter()
         """Number of times that each optimizer has moved its parameters in the prescribed way."""
         self._cut = False
@@ -198,7 +200,8 @@ class Probe:
             walked = walk(roots_of(tensors))
             file, line = self._quietly(user_place)(self._job.root) or ("", None)
             moment = Moment(self._steps, file, line)
-            seen = self._quietly(self._before_pass)(tensors, walked, moment, kind, keeps)
+            handed = self._quietly(hands_on)(args[1] if len(args) > 1 else kwargs.get("grad_tensors"), kind)
+            seen = self._quietly(self._before_pass)(tensors, walked, moment, kind, keeps, handed)
             leaves = self._quietly(self._leaves_asked)(args, kwargs) if kind == "grad" else None
             if leaves is not None and self._made:
                 known = [self._parameters.find(leaf) for leaf in leaves]
@@ -266,7 +269,9 @@ class Probe:
         plain = all(isinstance(leaf, torch.Tensor) and leaf.is_leaf and leaf.requires_grad for leaf in leaves)
         return leaves if plain and not bound.arguments.get("create_graph") else None
 
-    def _before_pass(self, tensors: Any, walked: Walk, moment: Moment, kind: str, keeps: bool) -> Pass:
+    def _before_pass(
+        self, tensors: Any, walked: Walk, moment: Moment, kind: str, keeps: bool, handed: bool | None
+    ) -> Pass:
         for optimizer in list(self._optimizers):
             self._members(optimizer)
         self._beside.before_pass()
@@ -286,7 +291,8 @@ class Probe:
             number=self._passes,
             kind=kind,
             step=self._steps,
-            losses=tuple(loss_values(tensors, self._job.bounds.reduction)),
+            losses=() if handed else tuple(loss_values(tensors, self._job.bounds.reduction)),
+            handed=bool(handed),
             file=moment.file,
             line=moment.line,
             walked=len(walked.nodes),
@@ -300,6 +306,7 @@ class Probe:
             state=self._state(self._passes),
             random=random_state(),
             modes=frozenset(self._modes.since()),
+            inputs=self._modes.inputs(),
             trunk=tuple(trunk_of(roots)),
             types=frozenset(type(node).__name__ for node in walked.nodes),
             low=is_low_precision(walked.nodes),
@@ -507,7 +514,16 @@ class Probe:
             remembers=any(map(bool, optimizer.state.values())),
             **vars(left),
         )
+        if self._looks_at_kept():
+            kept, carried = self._kept.values()
+            step = replace(step, kept=kept, carried=carried, calls=self._modes.called())
         self._before[number] = values, step
+
+    def _looks_at_kept(self) -> bool:
+        """Whether the tensors that a script keeps are compared at this step."""
+        if self._job.bounds.compare_from is None and not self._job.bounds.frozen:
+            return self._steps <= COMPARED * max(1, self._made)
+        return self._job.bounds.frozen or self._within_comparison()
 
     def _after_step(self, optimizer: Optimizer, *_: Any) -> None:
         self._steps += 1
@@ -639,6 +655,16 @@ def loss_values(tensors: Any, reduction: str = "") -> list[float]:
     if isinstance(tensors, (list, tuple)):
         return [value for tensor in tensors for value in loss_values(tensor, reduction)]
     return []
+
+
+def hands_on(gradients: Any, kind: str) -> bool:
+    """Whether a pass begins with *gradients* that are no weights of losses: their elements differ."""
+    if kind != "backward":
+        return False
+    each = gradients if isinstance(gradients, (list, tuple)) else (gradients,)
+    return any(
+        isinstance(one, torch.Tensor) and one.numel() > 1 and bool((one != one.flatten()[0]).any()) for one in each
+    )
 
 
 def random_state() -> str:

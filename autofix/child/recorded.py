@@ -75,6 +75,9 @@ class Pass(Compared):
     step: int = 0
     """Optimizer steps that had been made before it."""
     losses: tuple[float, ...] = ()
+    """Values that it begins at, but for those of a pass that is ``handed``."""
+    handed: bool = False
+    """Whether it begins within a network, with a gradient that another pass has computed."""
     line: int | None = None
     file: str = ""
     walked: int = 0
@@ -112,7 +115,9 @@ class Pass(Compared):
     live: Live | None = None
     error: RunError | None = None
     modes: frozenset[str] = frozenset()
-    """Settings, never met before, of modules that forward passes have come to since the last pass."""
+    """Settings of modules that forward passes have come to since the last pass."""
+    inputs: tuple[tuple[float, ...], ...] | None = None
+    """Some sums of what modules that keep statistics were given since the last pass; None where it is not known."""
     asked: bool = False
     """Whether it is a call of ``torch.autograd.grad`` for members of optimizers, or for leaves that are updated."""
 
@@ -155,6 +160,13 @@ class Step(Compared):
     beside: Mapping[str, bool] = field(default_factory=dict)
     """Parameters of modules that no optimizer has, and whether they have moved since the step before: an average of
     the network, a target network."""
+    kept: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Some sums of the elements of each tensor that the user's variables lead to and no optimizer has; known for the
+    first steps."""
+    carried: frozenset[str] = frozenset()
+    """The names of those that have no graph, and are those of the step before or were computed from them."""
+    calls: int = 0
+    """Calls of modules since the last step."""
     remembers: bool = False
     """Whether the optimizer has a state from steps before: momentum, say."""
 

@@ -32,9 +32,21 @@ from autofix.proof.points.held import held, points_between
 from autofix.proof.points.held import points as points_of_held
 from autofix.proof.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.proof.points.idle import points as points_of_idle
+from autofix.proof.points.kept import (
+    calls_again,
+    carried,
+    is_in_turn,
+    kept_by_both,
+    kept_otherwise,
+    moved_as_kept,
+    normalised_otherwise,
+    of_weights,
+)
 from autofix.proof.points.memory import memory_flat
 from autofix.proof.points.objective import (
+    alike,
     alike_throughout,
+    compared,
     draws_apart,
     otherwise,
     otherwise_where_driven,
@@ -43,6 +55,7 @@ from autofix.proof.points.objective import (
 )
 from autofix.proof.points.training import still_trains
 from autofix.proof.points.used import (
+    called_in_other_mode,
     called_otherwise,
     clipped_otherwise,
     ends_early,
@@ -75,6 +88,7 @@ HELD, IDLE = "memory grows", "trains nothing"
 """The error to expect of a script that raises none, and keeps graphs for nothing."""
 WITH_GRAPHS = "held against the original with all graphs that the changed statements cut"
 DRAWN = "the patched script draws random numbers that the original does not: its formula cannot be compared"
+KEPT = "{} is updated otherwise than in the original"
 LEAST_PATIENCE, PATIENCE = 30.0, 10.0
 """Seconds that a run without updates may take, and the multiple of the original's time that is added to them."""
 REFERENCE_STEPS = 8
@@ -400,15 +414,35 @@ def _judged_without_error(
         return _begun(original, patched, original.as_long(patched), promises)
     if held(before) and expected_error in ("", HELD):
         after = original.as_long(patched)
-        return Certificate(points_of_held(before, after), before, after)
+        return _as_held(Certificate(points_of_held(before, after), before, after), promises)
     if idle(before) and expected_error in ("", IDLE):
         after = original.as_long(patched)
         if changes_what_is_idle(before, after):
             return _begun(original, patched, after, promises)
     if before.failure is None and before.complete and expected_error in ("", HELD):
         after = original.as_long(patched, between=True)
-        return Certificate(points_between(original.between, after), original.between, after)
+        found = points_between(original.between, after)
+        return _as_held(Certificate(found, original.between, after), promises)
     return None
+
+
+def _as_held(certificate: Certificate, promises: Promises) -> Certificate:
+    """The *certificate* of a patch of an original that raises nothing, and that must do all else as it does."""
+    before, after = certificate.before, certificate.after
+    if not promises.by_hand or not certificate.proved:
+        return certificate
+    detail = (
+        set_otherwise(before, after)
+        or scheduled_otherwise(before, after)
+        or clipped_otherwise(before, after)
+        or called_otherwise(before, after)
+        or normalised_otherwise(before, after)
+    )
+    if not detail and (others := kept_otherwise(before, after, kept_by_both(before, after))):
+        detail = KEPT.format(others[0])
+    if not detail:
+        return certificate
+    return _with(certificate, {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=detail)})
 
 
 def _compared(original: Original, after: RunRecord, promises: Promises) -> tuple[RunRecord, Point, Point]:
@@ -450,10 +484,13 @@ def _refused(original: Original, patched: Script, certificate: Certificate, prom
     refused = _other_objective(original, patched, certificate, promises)
     if refused or not promises.by_hand:
         return refused
-    gradients = certificate.points[4]
-    if Keeps.SMOOTH not in promises and _keeps_values(gradients):
+    trains, gradients = certificate.points[3:5]
+    keeps = Keeps.SMOOTH not in promises and _keeps_values(gradients)
+    if keeps or (certificate.reference is original.reference and moved_as_kept(original.frozen, original.further)):
         apart = certificate.reference is not original.reference
-        refused = _driven_otherwise(original, patched, gradients, apart=apart)
+        moving, there = original.driven(apart=apart), run(patched, original.limits, driven(original.before))
+        refused = _driven_otherwise(original, moving, there, gradients) if keeps else {}
+        refused = refused or _kept_otherwise(original, moving, there, trains, alone=not keeps)
     if not refused and (end := _ends_unseen(original, certificate)):
         refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
     return refused
@@ -470,16 +507,37 @@ def _keeps_values(gradients: Point) -> bool:
     return kinds <= {Kind.EXACT, Kind.TRUNCATED}
 
 
-def _driven_otherwise(
-    original: Original, patched: Script, gradients: Point, *, apart: bool = False
-) -> dict[int, Point]:
-    """Point 5, refused where losses differ although the parameters are moved alike; nothing where they do not."""
-    there = run(patched, original.limits, driven(original.before))
+def _driven_otherwise(original: Original, moving: RunRecord, there: RunRecord, gradients: Point) -> dict[int, Point]:
+    """Point 5, refused where losses differ although the parameters are moved alike; nothing where they do not.
+
+    *moving* is the original whose parameters each step moves in a prescribed way, *there* the patched script.
+    """
     start = first_difference(original.before) if original.before.failure is not None else 0
-    if not (reason := otherwise_where_driven(original.driven(apart=apart), there, start)):
+    if not (reason := otherwise_where_driven(moving, there, start)):
         return {}
     refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)
     return {5: refused if original.repeats else not_deterministic(refused)}
+
+
+def _kept_otherwise(
+    original: Original, moving: RunRecord, there: RunRecord, trains: Point, *, alone: bool
+) -> dict[int, Point]:
+    """Point 4, refused where the patched script keeps other values beside its parameters, moved as above; or nothing.
+
+    With *alone*, the losses may differ, and only what depends on nothing but the parameters can be compared.
+    """
+    if original.before.failure is None or not is_in_turn(moving, there):
+        return {}
+    others = kept_otherwise(moving, there, carried(moving))
+    if not others:
+        return {}
+    alone = alone or calls_again(moving, there) or not alike(*compared(moving, there))
+    weights = of_weights(original.frozen, moving, alone=alone)
+    name = next((name for name in others if name in weights), "")
+    if not name:
+        return {}
+    refused = replace(trains, verdict=Verdict.FAILED, detail=KEPT.format(name))
+    return {4: refused if original.repeats else not_deterministic(refused)}
 
 
 def _other_objective(
@@ -514,7 +572,8 @@ def _other_objective(
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"
-    if not reason and (mode := called_otherwise(frozen, there)):
+    mode = called_otherwise(frozen, there) or normalised_otherwise(frozen, there) or called_in_other_mode(*live)
+    if not reason and mode:
         return {4: replace(trains, verdict=Verdict.FAILED, detail=mode)}
     if not reason and unseen:
         open_point = replace(gradients, verdict=Verdict.NOT_PROVED, detail=DRAWN, optional=not promises.by_hand)
@@ -541,7 +600,9 @@ def _begun(original: Original, patched: Script, after: RunRecord, promises: Prom
     setting = set_otherwise(before, after) or ends_elsewhere(before, after)
     refused = {4: replace(points[3], verdict=Verdict.FAILED, detail=setting)} if setting else {}
     if not refused and promises.by_hand:
-        refused = _driven_otherwise(original, patched, points[4]) or _attached_in_part(original, patched, points[4])
+        moving, there = original.driven(apart=False), run(patched, original.limits, driven(before))
+        refused = _driven_otherwise(original, moving, there, points[4])
+        refused = refused or _attached_in_part(original, patched, points[4])
     return _with(Certificate(points, before, after), refused)
 
 

@@ -171,6 +171,7 @@ def gradient(
     failure = before.failure
     once = Keeps.ONCE in promises or (failure is not None and failure.in_pass and before.passes[failure.passes].again)
     afresh = begins_afresh(before, after, ours, wanted, once=once, anew=Keeps.ANEW in promises)
+    afresh = afresh and begins_alike(before, reference, after, start)
     factor = common_factor(reference, found)
     if factor is not None and afresh and not scales_losses(ours, theirs, factor):
         factor = None  # other values went into the loss
@@ -533,6 +534,21 @@ def begins_afresh(
     return bool(models and later) and all(
         not p.past and p.trunk in [model.trunk for model in models] and p.types <= types for p in later
     )
+
+
+def begins_alike(before: RunRecord, reference: RunRecord, after: RunRecord, start: int) -> bool:
+    """Whether the first compared step of the patched run begins with the losses that the original has sent back in it.
+
+    Fewer passes than the reference's are one over the last of its running sums, or over the sum of its losses.
+    """
+    failure = before.failure
+    assert failure is not None
+    mine, theirs = first_passes(reference, after, start)
+    if 0 < len(theirs) < len(mine):
+        losses, total = [sum(p.losses) for p in mine], sum(sum(p.losses) for p in theirs)
+        return any(math.isclose(total, one, rel_tol=EXACT) for one in (losses[-1], sum(losses)))
+    done = [p for p in before.passes[: failure.passes] if reference.optimizers and p.step == start]
+    return all(same_losses(a.losses, b.losses) for a, b in zip(done, theirs, strict=False))
 
 
 def is_all_past(ours: Sequence[Moment], wanted: set[int]) -> bool:

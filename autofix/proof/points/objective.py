@@ -131,6 +131,8 @@ def first_other_loss(reference: RunRecord, after: RunRecord) -> tuple[Pass, Pass
 def compared(reference: RunRecord, after: RunRecord) -> tuple[list[Pass], list[Pass]]:
     """The passes of the steps that both runs made; without optimizers, as many passes as both made."""
     ours, theirs = ([p for p in run.passes if p.error is None and p.trains] for run in (reference, after))
+    if not any(p.handed for p in ours):
+        theirs = [p for p in theirs if not p.handed]  # the second part of a pass of the original's
     if reference.updates and after.updates:
         steps = min(reference.steps, after.steps)
         return [p for p in ours if p.step < steps], [p for p in theirs if p.step < steps]

@@ -172,6 +172,31 @@ def _modes(record: RunRecord, passes: float) -> set[str]:
     return {mode for one in record.passes if one.number <= passes for mode in one.modes}
 
 
+def called_in_other_mode(reference: RunRecord, after: RunRecord) -> str:
+    """Setting with which modules are called in steps in which the original calls them with other ones; or empty.
+
+    An evaluation that leaves its mode on changes the training behind it.  With several optimizers, a patch may have
+    moved a call across a step.
+    """
+    ours, theirs = (_modes_of_steps(run) for run in (reference, after))
+    other = [theirs[step] - mine for step, mine in sorted(ours.items()) if step in theirs]
+    kept = [not mine - theirs[step] for step, mine in sorted(ours.items()) if step in theirs]
+    found = [modes for modes, all_there in zip(other, kept, strict=True) if modes and not all_there]
+    if len(found) <= max(1, len(reference.optimizers)):
+        return ""
+    steps = count(len(other), "step")
+    return f"a module is called as {min(found[-1])}, in {len(found)} of {steps} in which the original does otherwise"
+
+
+def _modes_of_steps(record: RunRecord) -> dict[int, set[str]]:
+    """The settings with which modules were called before the passes of each step."""
+    found: dict[int, set[str]] = {}
+    for one in record.passes:
+        if one.modes:
+            found.setdefault(one.step, set()).update(one.modes)
+    return found
+
+
 def used_otherwise(reference: RunRecord, after: RunRecord, start: int) -> str:
     """Change of gradients between a pass and a step that the original does not make, or makes otherwise; or empty."""
     indices = matching(reference, after)
