@@ -36,6 +36,7 @@ from .beside import Beside
 from .called import Called
 from .events import Events
 from .frozen import Frozen, SameCalls, drive, leave_out, stand_in
+from .gates import open_gates
 from .graph import (
     FIRST,
     PLACE,
@@ -141,6 +142,8 @@ class Probe:
         """The gradients of which a step is about to be made."""
         self._clips: list[float] = []
         """The norms to which gradients were clipped since the last step."""
+        self._clamps: list[float] = []
+        """The values to which their elements were clipped."""
         self._ran: dict[tuple[str, int | None], int] = {}
         """Place of a pass to the sequence number that the next node had when it last ran."""
 
@@ -309,6 +312,7 @@ class Probe:
             inputs=self._modes.inputs(),
             trunk=tuple(trunk_of(roots)),
             types=frozenset(type(node).__name__ for node in walked.nodes),
+            open=open_gates(walked.nodes) if self._is_one_of_the_first() else None,
             low=is_low_precision(walked.nodes),
             frozen=frozenset(m.index for m in members if m.tensor is not None and not m.tensor.requires_grad),
             values=self._values(members),
@@ -469,16 +473,22 @@ class Probe:
             self._used = {i: sketch(tensor.grad) for i, tensor in members if tensor.grad is not None}
 
     def _watch_clipping(self) -> None:
-        """See to which norms gradients are clipped: a patch that cuts some of them short is clipped otherwise."""
-        clip = torch.nn.utils.clip_grad_norm_
+        """See to which norms and values gradients are clipped: a patch that cuts some short is clipped otherwise."""
+        clip, clamp = torch.nn.utils.clip_grad_norm_, torch.nn.utils.clip_grad_value_
 
         @functools.wraps(clip)
-        def watched(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
+        def clipped(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
             self._clips.append(float(max_norm))
             return clip(parameters, max_norm, *args, **kwargs)
 
-        torch.nn.utils.clip_grad_norm_ = watched
-        torch.nn.utils.clip_grad.clip_grad_norm_ = watched
+        @functools.wraps(clamp)
+        def clamped(parameters: Any, clip_value: float, *args: Any, **kwargs: Any) -> Any:
+            self._clamps.append(float(clip_value))
+            return clamp(parameters, clip_value, *args, **kwargs)
+
+        for place in (torch.nn.utils, torch.nn.utils.clip_grad):
+            place.clip_grad_norm_ = clipped
+            place.clip_grad_value_ = clamped
 
     def _register(self, optimizer: Optimizer) -> int:
         number = self._optimizers.get(optimizer)
@@ -514,13 +524,13 @@ class Probe:
             remembers=any(map(bool, optimizer.state.values())),
             **vars(left),
         )
-        if self._looks_at_kept():
+        if self._is_one_of_the_first():
             kept, carried = self._kept.values()
             step = replace(step, kept=kept, carried=carried, calls=self._modes.called())
         self._before[number] = values, step
 
-    def _looks_at_kept(self) -> bool:
-        """Whether the tensors that a script keeps are compared at this step."""
+    def _is_one_of_the_first(self) -> bool:
+        """Whether what is no gradient is compared at this step: tensors that are kept, operations without effect."""
         if self._job.bounds.compare_from is None and not self._job.bounds.frozen:
             return self._steps <= COMPARED * max(1, self._made)
         return self._job.bounds.frozen or self._within_comparison()
@@ -547,9 +557,10 @@ class Probe:
             live=self._meter.measure(),
             used=self._otherwise(step),
             clips=tuple(self._clips),
+            clamps=tuple(self._clamps),
         )
         self._events.write(told)
-        self._used, self._clips = {}, []
+        self._used, self._clips, self._clamps = {}, [], []
         self._left.forget(values)
         if self._reference is not None:
             self._reference.after_step([tensor for _, tensor in members])

@@ -106,6 +106,9 @@ class Pass(Compared):
     """The types of the nodes from its root to the first that parts into several."""
     types: frozenset[str] = frozenset()
     """The types of all nodes that it visits."""
+    open: Mapping[str, int] | None = None
+    """The number of operations that have no effect at these values, such as a clamp of a small loss; known for the
+    first steps."""
     low: bool = False
     """Whether some of them compute in half precision."""
     frozen: frozenset[int] = frozenset()
@@ -157,6 +160,8 @@ class Step(Compared):
     """The gradients of which the step was made, where they are not as the passes left them: clipped, averaged."""
     clips: tuple[float, ...] = ()
     """The norms to which gradients were clipped before it."""
+    clamps: tuple[float, ...] = ()
+    """The values to which their elements were clipped."""
     beside: Mapping[str, bool] = field(default_factory=dict)
     """Parameters of modules that no optimizer has, and whether they have moved since the step before: an average of
     the network, a target network."""

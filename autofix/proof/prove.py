@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,7 +26,7 @@ from autofix.proof.points.agreement import (
     without_what_failed,
 )
 from autofix.proof.points.base import Point, Verdict, not_deterministic, nothing_alike, unproved
-from autofix.proof.points.executed import unshown
+from autofix.proof.points.executed import MORE, unshown
 from autofix.proof.points.failure import BASE_CHANGED, UNREDUCED, clean_after, fails_before, what_remains
 from autofix.proof.points.gradient import Kind, gradient, of_present_values
 from autofix.proof.points.held import held, points_between
@@ -48,6 +49,7 @@ from autofix.proof.points.objective import (
     alike_throughout,
     compared,
     draws_apart,
+    gates_otherwise,
     otherwise,
     otherwise_where_driven,
     parts_by_draws,
@@ -57,6 +59,7 @@ from autofix.proof.points.training import still_trains
 from autofix.proof.points.used import (
     called_in_other_mode,
     called_otherwise,
+    changed_beside,
     clipped_otherwise,
     ends_early,
     ends_elsewhere,
@@ -400,9 +403,38 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     afresh = (
         any(one in promises for one in (Keeps.ONCE, Keeps.ANEW, Keeps.IN_PLACE)) or NEW_TENSORS in gradients.figures
     )
-    if not certificate.proved or afresh or "afresh" in gradients.figures.get("counts", {}):
+    if not certificate.proved:
         return certificate
+    if afresh or "afresh" in gradients.figures.get("counts", {}):
+        return _with(certificate, _set_apart(original, patched, certificate) if promises.by_hand else {})
     return _with(certificate, _refused(original, patched, certificate, promises))
+
+
+def _set_apart(original: Original, patched: Script, certificate: Certificate) -> dict[int, Point]:
+    """The points that fail of a patch by hand whose losses with fixed weights cannot be compared."""
+    before, reference, after = certificate.before, certificate.reference, certificate.after
+    assert reference is not None
+    detail = (
+        set_otherwise(reference, after)
+        or steps_again(reference, after)
+        or updated_beside(reference, after)
+        or changed_beside(reference, after)
+        or scheduled_otherwise(reference, after)
+        or clipped_otherwise(reference, after)
+        or called_in_other_mode(reference, after)
+        or _ends_unseen(original, certificate)
+    )
+    if detail:
+        return {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=detail)}
+    if "cancelled_pass" not in certificate.points[2].figures:
+        return {}
+    # What was computed before these passes keeps its values, whatever graph it has.
+    moving, there = original.driven(apart=False), run(patched, original.limits, driven(before))
+    gradients = certificate.points[4]
+    if reason := otherwise_where_driven(moving, there, math.inf):
+        return {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)}
+    reason = DRAWN if parts_by_draws(moving, there) else gates_otherwise(moving, there)
+    return {5: replace(gradients, verdict=Verdict.NOT_PROVED, detail=reason, optional=False)} if reason else {}
 
 
 def _judged_without_error(
@@ -440,6 +472,9 @@ def _as_held(certificate: Certificate, promises: Promises) -> Certificate:
     )
     if not detail and (others := kept_otherwise(before, after, kept_by_both(before, after))):
         detail = KEPT.format(others[0])
+    if not detail and (gate := gates_otherwise(before, after)):
+        unseen = replace(certificate.points[4], verdict=Verdict.NOT_PROVED, detail=f"{gate}; {MORE}")
+        return _with(certificate, {5: unseen})
     if not detail:
         return certificate
     return _with(certificate, {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=detail)})
@@ -575,6 +610,8 @@ def _other_objective(
     mode = called_otherwise(frozen, there) or normalised_otherwise(frozen, there) or called_in_other_mode(*live)
     if not reason and mode:
         return {4: replace(trains, verdict=Verdict.FAILED, detail=mode)}
+    if not reason and promises.by_hand and (gate := gates_otherwise(frozen, there)):
+        return {5: replace(gradients, verdict=Verdict.NOT_PROVED, detail=f"{gate}; {MORE}", optional=False)}
     if not reason and unseen:
         open_point = replace(gradients, verdict=Verdict.NOT_PROVED, detail=DRAWN, optional=not promises.by_hand)
         return {5: open_point}
@@ -632,6 +669,7 @@ def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, Ru
         or steps_apart(*still)
         or moved_otherwise(*live)
         or updated_beside(*live)
+        or changed_beside(*live)
         or scheduled_otherwise(*live)
         or clipped_otherwise(*live)
         or forgets(*live)

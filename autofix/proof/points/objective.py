@@ -232,6 +232,44 @@ def meant(moment: Moment, index: int, rounding: float) -> Meant:
     )
 
 
+# Operations without effect --------------------------------------------------------------------------------------------
+
+WITHOUT_EFFECT = "has no effect in the steps that were watched, and may have one later"
+
+
+def gates_otherwise(reference: RunRecord, after: RunRecord) -> str:
+    """Message on an operation without effect that only one of two runs with equal losses has: a clamp, say; or empty.
+
+    A part of the original's graph may be gone, with all its operations: one at the root must stay, and one that would
+    be gone alone.
+    """
+    ours, theirs = compared(reference, after)
+    if len(ours) != len(theirs) or parts_by_draws(reference, after) or not alike(ours, theirs):
+        return ""
+    pairs = [
+        (a, b, a.open, b.open) for a, b in zip(ours, theirs, strict=True) if a.open is not None and b.open is not None
+    ]
+    if not pairs:
+        return ""
+    for kind in sorted(pairs[0][3]):
+        if all(now.get(kind, 0) > mine.get(kind, 0) for _, _, mine, now in pairs):
+            return f"the patched script has another operation, {kind}, which {WITHOUT_EFFECT}"
+    for kind in sorted(pairs[0][2]):
+        fewer = all(now.get(kind, 0) < mine.get(kind, 0) for _, _, mine, now in pairs)
+        at_root = all(_at_root(kind, a) > _at_root(kind, b) for a, b, _, _ in pairs)
+        alone = any(
+            a.own and a.own - b.own == mine[kind] - now.get(kind, 0) for a, b, mine, now in pairs if kind in mine
+        )
+        if fewer and (at_root or alone):
+            return f"an operation of the original, {kind}, is left out, which {WITHOUT_EFFECT}"
+    return ""
+
+
+def _at_root(kind: str, one: Pass) -> int:
+    name = kind.partition("(")[0]
+    return sum(node.startswith(f"{name}Backward") for node in one.trunk)
+
+
 # Without such runs ---------------------------------------------------------------------------------------------------
 
 
