@@ -1,4 +1,4 @@
-"""What a script keeps beside its parameters, an average of weights or a batch norm's statistics, stays the original's."""
+"""What a script keeps beside its parameters stays the original's: an average of weights, a batch norm's statistics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ for step in range(60):
 UPDATES = {
     "a list that is changed in place": (
         "mean = [p.detach().clone() for p in net.parameters()]",
-        "with torch.no_grad():\n        for a, p in zip(mean, net.parameters()):\n            a.mul_(0.9).add_(p, alpha=0.1)",
+        "with torch.no_grad():\n"
+        "        for a, p in zip(mean, net.parameters()):\n"
+        "            a.mul_(0.9).add_(p, alpha=0.1)",
     ),
     "a dictionary of new tensors": (
         "shadow = {name: p.data.clone() for name, p in net.named_parameters()}",

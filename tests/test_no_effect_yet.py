@@ -74,6 +74,7 @@ for i in range(40):
     with torch.no_grad():
         image.clamp_(0, 1)
 """
+SLOW = PICTURE.replace("lr=0.05", "lr=0.005")
 GOAL = ("goal = net(1 - content)", "goal = net(1 - content).detach()")
 BY_HAND = """\
 import torch
@@ -116,6 +117,7 @@ def judged(text: str, edits: tuple[tuple[str, str], ...]) -> Certificate:
         (RATIO, (OLD,)),
         (RATIO, (("    dist =", "    with torch.no_grad():\n        logits = policy(seen)\n    dist ="), ("logits=policy(seen))\n    act", "logits=logits)\n    act"))),
         (PICTURE, (GOAL,)),
+        (SLOW, (GOAL, ("image.clamp_(0, 1)", "torch.clamp(image, 0, 1, out=image)"))),
         (PICTURE, (("for i in", "net.requires_grad_(False)\nfor i in"), GOAL, ("        image.clamp_(0, 1)", "        image.data = image.data.clamp(0, 1)"))),
         (PICTURE, (GOAL, ("loss.backward()\n", "loss.backward()\n    image.grad.mul_(1)\n"))),
         (BY_HAND, (SUM,)),
@@ -129,6 +131,7 @@ def judged(text: str, edits: tuple[tuple[str, str], ...]) -> Certificate:
         "old probabilities are numbers",
         "and their scores",
         "the goal is a number",
+        "the picture is written over",
         "the picture is bounded otherwise",
         "a factor of one",
         "a sum",
@@ -157,8 +160,9 @@ def test_right(text: str, edits: tuple[tuple[str, str], ...]) -> None:
         (RATIO, (OLD, ("(0.8, 1.2)", "(0.5, 1.5)")), 5, f"Clamp(min=0.5, max=1.5), {UNSEEN}"),
         (RATIO, (("(new - old)", "(new - new.detach())"),), 5, "with the parameters moved alike in both runs"),
         (RATIO, (OLD, ("lr=3e-3", "lr=1e-3")), 3, ""),
-        (PICTURE, (GOAL, ("image.clamp_(0, 1)", "pass")), 4, "image is changed beside its optimizer before"),
-        (PICTURE, (GOAL, ("image.clamp_(0, 1)", "image.clamp_(0.1, 0.9)")), 4, "image is changed otherwise behind step"),
+        (SLOW, (GOAL, ("image.clamp_(0, 1)", "pass")), 4, "image is changed beside its optimizer before 0 of 9 steps"),
+        (SLOW, (GOAL, ("image.clamp_(0, 1)", "image.clamp_(0.0001, 0.9999)")), 4, "image is changed by clamp_(0.0001, 0.9999) instead of clamp_(0, 1)"),
+        (PICTURE, (GOAL, ("image.clamp_(0, 1)", "image.clamp_(0.0001, 0.9999)")), 4, "image is changed otherwise behind step"),
         (BY_HAND, (SUM, ("p -= 0.05 * p.grad", "p -= 0.05 * p.grad.sign()")), 4, "no longer moves along its gradient"),
         (BY_HAND, (SUM, ("p -= 0.05 * p.grad", "p -= 0.05 * p.grad.clamp(-0.1, 0.1)")), 4, "no longer moves along its gradient"),
     ],
@@ -178,6 +182,7 @@ def test_right(text: str, edits: tuple[tuple[str, str], ...]) -> None:
         "a ratio of one",
         "another rate",
         "a picture out of bounds",
+        "a picture in other bounds that it has not come to",
         "a picture in other bounds",
         "by the sign of the gradient",
         "by a bounded gradient",

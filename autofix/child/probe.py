@@ -486,9 +486,8 @@ class Probe:
             self._clamps.append(float(clip_value))
             return clamp(parameters, clip_value, *args, **kwargs)
 
-        for place in (torch.nn.utils, torch.nn.utils.clip_grad):
-            place.clip_grad_norm_ = clipped
-            place.clip_grad_value_ = clamped
+        torch.nn.utils.clip_grad_norm_ = torch.nn.utils.clip_grad.clip_grad_norm_ = clipped
+        torch.nn.utils.clip_grad_value_ = torch.nn.utils.clip_grad.clip_grad_value_ = clamped
 
     def _register(self, optimizer: Optimizer) -> int:
         number = self._optimizers.get(optimizer)
@@ -527,6 +526,8 @@ class Probe:
         if self._is_one_of_the_first():
             kept, carried = self._kept.values()
             step = replace(step, kept=kept, carried=carried, calls=self._modes.called())
+        if self._frozen is not None:
+            step = replace(step, left_out=self._frozen.left_out())
         self._before[number] = values, step
 
     def _is_one_of_the_first(self) -> bool:

@@ -170,6 +170,8 @@ class Step(Compared):
     first steps."""
     carried: frozenset[str] = frozenset()
     """The names of those that have no graph, and are those of the step before or were computed from them."""
+    left_out: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """Updates of parameters by hand that were left out since the last step, with their numbers: ``clamp_(0, 1)``."""
     calls: int = 0
     """Calls of modules since the last step."""
     remembers: bool = False
@@ -267,6 +269,8 @@ class Missed:
 
     lines: Mapping[str, tuple[int, ...]]
     loops: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    turns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Lines of expressions of numbers that had other numbers each time, and always the same value."""
 
 
 @dataclass(frozen=True)

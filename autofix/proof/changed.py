@@ -97,12 +97,19 @@ def changes(before: str, after: str) -> tuple[Watched, Watched]:
     gone = {_goes_over(one.node) for one in taken if isinstance(one.node, LOOPS)}
     loops = [node for one in put if isinstance(node := one.node, LOOPS) and _goes_over(node) not in gone]
     return (
-        Watched("", tuple(_spans(taken)), rewritten=tuple(_rewritten(taken, put, left)), by_type=_by_type(taken)),
+        Watched(
+            "",
+            tuple(_spans(taken)),
+            rewritten=tuple(_rewritten(taken, put, left)),
+            by_type=_by_type(taken),
+            turns=tuple(_turns(taken, put)),
+        ),
         Watched(
             "",
             tuple(_spans(put)),
             tuple((one.lineno, one.end_lineno or one.lineno) for one in loops),
             by_type=_by_type(put),
+            turns=tuple(_turns(put, taken)),
         ),
     )
 
@@ -206,6 +213,40 @@ def _skipped(tree: ast.AST) -> Iterator[ast.AST]:
             yield node.elt
         elif isinstance(node, ast.Lambda):
             yield node.body
+
+
+def _turns(some: list[Statement], others: list[Statement]) -> Iterator[tuple[int, int, int, int, str]]:
+    """The expressions in *some* statements, but not in *others*, that a number decides on, and their texts.
+
+    The tests of branches and loops are none: their bodies are watched.
+    """
+    known = {ast.dump(node) for one in others for node in ast.walk(one.node) if isinstance(node, ast.expr)}
+    for one in some:
+        if isinstance(one.node, (ast.Assert, *SCOPES)) or any(hasattr(one.node, name) for name in BLOCKS):
+            continue
+        tests = {id(node) for tree in ast.walk(one.node) for test in _tests(tree) for node in ast.walk(test)}
+        for node in () if _only_tells(one.node) else ast.walk(one.node):
+            text = _turn(node)
+            if text and isinstance(node, ast.expr) and id(node) not in tests and ast.dump(node) not in known:
+                yield node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0, text
+
+
+def _tests(tree: ast.AST) -> list[ast.expr]:
+    if isinstance(tree, ast.IfExp):
+        return [tree.test]
+    return tree.ifs if isinstance(tree, ast.comprehension) else []
+
+
+def _turn(node: ast.AST) -> str:
+    """The text of an expression that has another value once *node* turns; empty for any other node."""
+    match node:
+        case ast.Compare(ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE() | ast.Eq() | ast.NotEq()]):
+            return ast.unparse(node)
+        case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod(), right=right):
+            return f"({ast.unparse(left)}) // ({ast.unparse(right)})"
+        case ast.Call(func=ast.Name(id="min" | "max"), args=[one, other], keywords=[]):
+            return f"({ast.unparse(one)}) < ({ast.unparse(other)})"
+    return ""
 
 
 def _by_type(found: list[Statement]) -> tuple[tuple[int, int, int, int], ...]:

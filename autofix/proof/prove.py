@@ -64,6 +64,7 @@ from autofix.proof.points.used import (
     ends_early,
     ends_elsewhere,
     forgets,
+    left_out_otherwise,
     moved_otherwise,
     scheduled_otherwise,
     set_otherwise,
@@ -524,7 +525,8 @@ def _refused(original: Original, patched: Script, certificate: Certificate, prom
     if keeps or (certificate.reference is original.reference and moved_as_kept(original.frozen, original.further)):
         apart = certificate.reference is not original.reference
         moving, there = original.driven(apart=apart), run(patched, original.limits, driven(original.before))
-        refused = _driven_otherwise(original, moving, there, gradients) if keeps else {}
+        cancelled = "cancelled_pass" in certificate.points[2].figures
+        refused = _driven_otherwise(original, moving, there, gradients, cancelled=cancelled) if keeps else {}
         refused = refused or _kept_otherwise(original, moving, there, trains, alone=not keeps)
     if not refused and (end := _ends_unseen(original, certificate)):
         refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
@@ -542,12 +544,16 @@ def _keeps_values(gradients: Point) -> bool:
     return kinds <= {Kind.EXACT, Kind.TRUNCATED}
 
 
-def _driven_otherwise(original: Original, moving: RunRecord, there: RunRecord, gradients: Point) -> dict[int, Point]:
+def _driven_otherwise(
+    original: Original, moving: RunRecord, there: RunRecord, gradients: Point, *, cancelled: bool = False
+) -> dict[int, Point]:
     """Point 5, refused where losses differ although the parameters are moved alike; nothing where they do not.
 
-    *moving* is the original whose parameters each step moves in a prescribed way, *there* the patched script.
+    *moving* is the original whose parameters each step moves in a prescribed way, *there* the patched script.  With
+    *cancelled*, gradients have cancelled out: what was computed before those passes keeps its values.
     """
-    start = first_difference(original.before) if original.before.failure is not None else 0
+    start: float = first_difference(original.before) if original.before.failure is not None else 0
+    start = math.inf if cancelled else start
     if not (reason := otherwise_where_driven(moving, there, start)):
         return {}
     refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)
@@ -563,6 +569,8 @@ def _kept_otherwise(
     """
     if original.before.failure is None or not is_in_turn(moving, there):
         return {}
+    if detail := left_out_otherwise(moving, there):
+        return {4: replace(trains, verdict=Verdict.FAILED, detail=detail)}
     others = kept_otherwise(moving, there, carried(moving))
     if not others:
         return {}
@@ -607,7 +615,8 @@ def _other_objective(
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"
-    mode = called_otherwise(frozen, there) or normalised_otherwise(frozen, there) or called_in_other_mode(*live)
+    mode = left_out_otherwise(frozen, there) if promises.by_hand else ""
+    mode = mode or called_otherwise(frozen, there) or normalised_otherwise(frozen, there) or called_in_other_mode(*live)
     if not reason and mode:
         return {4: replace(trains, verdict=Verdict.FAILED, detail=mode)}
     if not reason and promises.by_hand and (gate := gates_otherwise(frozen, there)):

@@ -58,7 +58,7 @@ def otherwise(
     return f"another formula: {STILL}, the loss of backward pass {mine.number} is {now:.6g}, not {here:.6g}"
 
 
-def otherwise_where_driven(reference: RunRecord, after: RunRecord, start: int) -> str:
+def otherwise_where_driven(reference: RunRecord, after: RunRecord, start: float) -> str:
     """Difference of losses while each step moves its parameters alike in both runs; empty where nothing is said.
 
     Such runs show an average that is no longer updated, and a term that is zero where training starts.  A patch that
@@ -80,7 +80,7 @@ def order(run: RunRecord) -> list[tuple[int, ...]]:
     return sorted([*passes, *steps])
 
 
-def drops_the_past(reference: RunRecord, other: Pass, start: int) -> bool:
+def drops_the_past(reference: RunRecord, other: Pass, start: float) -> bool:
     """Whether the first pass with another loss, *other*, is the first that came to graphs of earlier iterations."""
     if not reference.optimizers:
         into_past = [p for p in reference.passes if p.present]

@@ -77,8 +77,8 @@ def clipped_otherwise(reference: RunRecord, after: RunRecord) -> str:
         return ""
     if any((step.clips or step.clamps) and step.used for run in (reference, after) for step in run.updates):
         return ""
-    for bound, of_step in (("norm", lambda step: step.clips), ("value", lambda step: step.clamps)):
-        mine, others = ({one for step in run.updates for one in of_step(step)} for run in (reference, after))
+    for bound, name in (("norm", "clips"), ("value", "clamps")):
+        mine, others = ({one for step in run.updates for one in getattr(step, name)} for run in (reference, after))
         if mine - others:
             return f"gradients are no longer clipped to a {bound} of {min(mine - others):g}"
     return ""
@@ -172,6 +172,30 @@ def changed_beside(reference: RunRecord, after: RunRecord) -> str:
                 at = f"{now} of {count(len(known), 'step')}, and before {once} in the original"
                 return f"{reference.parameters[i].name} is changed beside its optimizer before {at}"
     return ""
+
+
+def left_out_otherwise(reference: RunRecord, after: RunRecord) -> str:
+    """Member of an optimizer that one of two runs that leave updates out changes by hand at more steps; or empty.
+
+    Those of the other one may have no effect yet: a clamp to bounds that no element has come to.
+    """
+    indices, spare = matching(reference, after), max(1, len(reference.optimizers))
+    pairs = list(zip(reference.updates, after.updates, strict=False))
+    for i, j in indices.items():
+        both = [(a.left_out.get(i, frozenset()), b.left_out.get(j, frozenset())) for a, b in pairs]
+        mine, now = sum(bool(a) for a, _ in both), sum(bool(b) for _, b in both)
+        if abs(mine - now) > spare:
+            at = f"{now} of {count(len(both), 'step')}, and before {mine} in the original"
+            return f"{reference.parameters[i].name} is changed beside its optimizer before {at}"
+        other = [(a, b) for a, b in both if a != b and _functions(a) == _functions(b)]
+        if len(other) > spare:
+            ours, theirs = (", ".join(sorted(calls)) for calls in other[0])
+            return f"{reference.parameters[i].name} is changed by {theirs} instead of {ours}"
+    return ""
+
+
+def _functions(calls: frozenset[str]) -> set[str]:
+    return {call.partition("(")[0] for call in calls}
 
 
 def _behind_steps(record: RunRecord) -> dict[tuple[int, int], tuple[str, str]]:
