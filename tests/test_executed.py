@@ -71,6 +71,71 @@ def test_what_was_executed_is_proved(old: str, new: str) -> None:
     assert certificate.proved, certificate.points
 
 
+CUTS = {
+    "else": """\
+def cut(h):
+    if isinstance(h, torch.Tensor):
+        return h.detach()
+    else:
+        return tuple(cut(v) for v in h)
+""",
+    "a return": """\
+def cut(state):
+    if not torch.is_tensor(state):
+        return [cut(one) for one in state]
+    return state.detach()
+""",
+    "the return of the branch that is taken": """\
+def cut(state):
+    if torch.is_tensor(state):
+        return state.detach()
+    parts = []
+    for one in state:
+        parts.append(cut(one))
+    return tuple(parts)
+""",
+    "an expression": """\
+def cut(h):
+    return h.detach() if isinstance(h, torch.Tensor) else tuple(map(cut, h))
+""",
+    "several types": """\
+def cut(h):
+    if isinstance(h, list) or isinstance(h, tuple):
+        return [cut(one) for one in h]
+    elif isinstance(h, dict):
+        return {key: cut(one) for key, one in h.items()}
+    return h.detach()
+""",
+}
+"""Functions that cut states of several types, of which a script has one."""
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_branch_for_another_type_need_not_be_executed(name: str) -> None:
+    fixed = TRAIN.replace("for step in", f"{CUTS[name]}for step in").replace("0.5 * carried +", "0.5 * cut(carried) +")
+    certificate = judged(fixed)
+    assert certificate.proved, certificate.points
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("return h.detach()\n", "return h.detach() if step < 1000 else 0 * h\n", 12),
+        ("    if isinstance(h, torch.Tensor):", "    if isinstance(h, torch.Tensor) and step < 1000:", 14),
+        ("        return h.detach()", "        if step == 1000:\n            h = 0 * h\n        return h.detach()", 13),
+    ],
+    ids=["a condition in the branch", "another condition beside", "a branch in the branch"],
+)
+def test_a_branch_within_the_one_for_the_type_must_be_executed(old: str, new: str, line: int) -> None:
+    assert old in CUTS["else"]
+    cut = CUTS["else"].replace(old, new)
+    certificate = judged(
+        TRAIN.replace("for step in", f"{cut}for step in").replace("0.5 * carried +", "0.5 * cut(carried) +")
+    )
+    assert not certificate.proved
+    assert NOT_EXECUTED.format(line) in certificate.points[1].detail
+
+
 @pytest.mark.parametrize(
     ("old", "new", "number", "reason"),
     [
@@ -106,6 +171,46 @@ def test_what_was_not_executed_is_not_proved(old: str, new: str, number: int, re
     certificate = judged(FIXED.replace(old, new))
     assert not certificate.proved
     assert reason in certificate.points[number - 1].detail
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("    opt.step()\n", "    loss_scale = float(step < 40)\n    opt.step()\n", 18),
+        ("loss.backward()", "(loss * (step < 40)).backward()", 17),
+        ("for step in range(60):\n", "for step in range(60):\n    now = step % 50\n", 11),
+        ("    opt.step()\n", "    opt.param_groups[0]['lr'] *= 0.5 ** (step // 100)\n    opt.step()\n", 18),
+        ("    opt.step()\n", "    rate = min(step, 90)\n    opt.step()\n", 18),
+        ("    opt.step()\n", "    opt.step()\n    kept = [step + i > 70 for i in range(3)]\n", 19),
+        ("    opt.step()\n", "    opt.step()\n    keeper.step = step\n    late = keeper.step >= 33\n", 20),
+    ],
+    ids=["a number", "a factor", "a remainder", "a quotient", "the smaller one", "in a comprehension", "an attribute"],
+)
+def test_a_value_that_a_number_decides_on_later(old: str, new: str, line: int) -> None:
+    fixed = FIXED.replace(old, new)
+    fixed, line = (f"class keeper:\n    step = 0\n{fixed}", line + 2) if "keeper" in new else (fixed, line)
+    certificate = judged(fixed)
+    assert not certificate.proved
+    assert f"train.py:{line} of the patched source: a number decides" in certificate.points[1].detail, (
+        certificate.points
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    opt.step()\n", "    odd = step % 4 == 1\n    opt.step()\n"),
+        ("    opt.step()\n", "    for i in range(3):\n        last = i < 2\n    opt.step()\n"),
+        ("    opt.step()\n", "    wide, size = q.size(0) > 7, 8\n    many = size > 7\n    opt.step()\n"),
+        ("    opt.step()\n", "    name = 'step %d' % step\n    opt.step()\n"),
+        ("    opt.step()\n", "    row = torch.arange(5)[step % 5]\n    opt.step()\n"),
+        ("    opt.step()\n", "    print(step < 1000)\n    opt.step()\n"),
+    ],
+    ids=["now and then", "at the last", "always of the same numbers", "a text", "in turn", "printed"],
+)
+def test_a_value_that_turns_or_never_can_is_proved(old: str, new: str) -> None:
+    certificate = judged(FIXED.replace(old, new))
+    assert certificate.proved, certificate.points
 
 
 PLAN = "plan = torch.optim.lr_scheduler.StepLR(opt, step_size=50, gamma=0.5)\n"

@@ -17,6 +17,7 @@ from typing import Any
 
 from .job import Job, Watched
 from .recorded import Missed
+from .turns import Turn
 
 Trace = Callable[[types.FrameType, str, Any], Any]
 _monitoring: Any = vars(sys).get("monitoring")
@@ -49,13 +50,15 @@ class Executed:
                 if frame.f_code.co_filename in self._sources:
                     running.setdefault(frame.f_code.co_filename, set()).add(frame.f_lineno)
                 frame = frame.f_back
-        lines, loops = {}, {}
+        lines, loops, turns = {}, {}, {}
         for path, source in self._sources.items():
             if missing := source.missing():
                 lines[source.file] = missing
             if open_ended := source.running(running.get(path, set())):
                 loops[source.file] = open_ended
-        return Missed(lines, loops)
+            if same := source.same_values():
+                turns[source.file] = same
+        return Missed(lines, loops, turns)
 
 
 def _tracer_of(sources: Mapping[str, _Source]) -> _Tracer | _Monitor:
@@ -88,7 +91,7 @@ class _Tracer:
 
         def step(frame: types.FrameType, event: str, _: Any) -> Trace:
             if event in ("opcode", "return"):
-                source.at(frame.f_code, frame.f_lasti, inside, ends=event == "return")
+                source.at(frame, frame.f_lasti, inside, ends=event == "return")
                 if not source.concerns(frame.f_code):
                     frame.f_trace_opcodes = False
                     if not any(one.waits for one in self._sources.values()):
@@ -139,16 +142,17 @@ class _Monitor:
 
     def _step(self, code: types.CodeType, offset: int) -> object:
         source = self._sources[code.co_filename]
-        inside = self._inside.setdefault(sys._getframe(1), set())
-        source.at(code, offset, inside, ends=False)
+        frame = sys._getframe(1)
+        source.at(frame, offset, self._inside.setdefault(frame, set()), ends=False)
         self._go_on(source, code)
         return None
 
     def _leave(self, code: types.CodeType, offset: int, _: object) -> None:
         source = self._sources.get(code.co_filename)
-        inside = self._inside.pop(sys._getframe(1), None) if source is not None else None
+        frame = sys._getframe(1)
+        inside = self._inside.pop(frame, None) if source is not None else None
         if source is not None and inside is not None:
-            source.at(code, offset, inside, ends=True)
+            source.at(frame, offset, inside, ends=True)
             self._go_on(source, code)
 
     def _go_on(self, source: _Source, code: types.CodeType) -> None:
@@ -170,6 +174,10 @@ class _Source:
         self._done = mmap.mmap(-1, len(watched.spans) + 1)
         """A byte for each part that was executed, here or in a forked worker of a loader."""
         self._spans = watched.spans
+        self._by_type = watched.by_type
+        self._turns = [(one[:4], Turn(one[4])) for one in watched.turns]
+        self._turns_at: dict[types.CodeType, dict[int, list[Turn]]] = {}
+        """The expressions that begin at an instruction, which a growing number decides on."""
         self._endless = set(watched.loops)
         """The loops that have not come to an end yet."""
         self._lines_of: dict[types.CodeType, list[int | None]] = {}
@@ -182,18 +190,23 @@ class _Source:
     @property
     def waits(self) -> bool:
         """Whether anything has not been executed, or not been seen to its end."""
-        return bool(self.open or self._endless)
+        return bool(self.open or self._endless or any(turn.open for _, turn in self._turns))
 
     def concerns(self, code: types.CodeType) -> bool:
         """Whether *code* has something that has not been executed, or a loop that has not come to an end."""
         if code not in self._places:
             self._learn(code)
-        return bool(self._places[code] or self._endless & self._loops_of[code])
+        turns = any(turn.open for some in self._turns_at[code].values() for turn in some)
+        return bool(self._places[code] or turns or self._endless & self._loops_of[code])
 
-    def at(self, code: types.CodeType, offset: int, inside: set[tuple[int, int]], *, ends: bool) -> None:
-        """The instruction of *code* at an *offset* in bytes is about to be executed; *inside* are the loops that the
-        frame has been in.
+    def at(self, frame: types.FrameType, offset: int, inside: set[tuple[int, int]], *, ends: bool) -> None:
+        """The instruction of *frame* at an *offset* in bytes is about to be executed; *inside* are the loops that it
+        has been in.
         """
+        code = frame.f_code
+        for turn in self._turns_at[code].get(offset // UNIT, ()) if not ends else ():
+            if turn.open:
+                turn.look(frame)
         line = self._lines_of[code][offset // UNIT]
         for index in self._places[code].pop(offset // UNIT, ()):
             self.open.discard(index)
@@ -209,7 +222,16 @@ class _Source:
     def missing(self) -> tuple[int, ...]:
         """The first lines of the parts that were not executed.  One that has no instruction has nothing to execute."""
         seen = self._known if self._places else set(range(len(self._spans)))
-        return tuple(sorted({self._spans[index][0] for index in self.open & seen if not self._done[index]}))
+        left = {index for index in self.open & seen if not self._done[index]}
+        for branch in self._by_type:
+            inside = {index for index, span in enumerate(self._spans) if _within(span, branch)}
+            if not any(self._done[index] for index in inside):
+                left -= inside
+        return tuple(sorted({self._spans[index][0] for index in left}))
+
+    def same_values(self) -> tuple[int, ...]:
+        """The lines of expressions whose value has never turned although their numbers have changed."""
+        return tuple(sorted({span[0] for span, turn in self._turns if turn.misses}))
 
     def running(self, lines: set[int]) -> tuple[int, ...]:
         """The first lines of the loops that have never come to an end, and are at one of these *lines*."""
@@ -218,6 +240,8 @@ class _Source:
     def _learn(self, code: types.CodeType) -> None:
         """Find the parts in *code* and in the functions that it makes: they are known even if they are not called."""
         places: dict[int, set[int]] = {}
+        begun: dict[int, list[Turn]] = {}
+        found = set[int]()
         positions = list(code.co_positions())
         for unit, (line, end_line, column, end_column) in enumerate(positions):
             if line is None or end_line is None or column is None or end_column is None:
@@ -225,7 +249,11 @@ class _Source:
             for index, (first, last, begin, end) in enumerate(self._spans):
                 if (first, begin) <= (line, column) and (end_line, end_column) <= (last, end):
                     places.setdefault(unit, set()).add(index)
-        self._places[code] = places
+            for number, (span, turn) in enumerate(self._turns):
+                if number not in found and _within((line, end_line, column, end_column), span):
+                    found.add(number)
+                    begun.setdefault(unit, []).append(turn)
+        self._places[code], self._turns_at[code] = places, begun
         self._lines_of[code] = [line for line, *_ in positions]
         lines = {line for _, _, line in code.co_lines() if line is not None}
         self._loops_of[code] = {loop for loop in self._endless if loop[0] in lines}
@@ -233,3 +261,9 @@ class _Source:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType) and constant not in self._places:
                 self._learn(constant)
+
+
+def _within(inner: tuple[int, int, int, int], outer: tuple[int, int, int, int]) -> bool:
+    """Whether a span of lines and columns, as :class:`Watched` has them, lies in another one."""
+    first, last, begin, end = outer
+    return (first, begin) <= (inner[0], inner[2]) and (inner[1], inner[3]) <= (last, end)

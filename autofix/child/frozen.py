@@ -26,20 +26,25 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import Optimizer
 
 from .calls import CallMode
+from .kept import Kept
 from .parameters import Parameters, has_no_gradient
 
 MOVE = 0.01
 """Scale of the moves of a driven parameter, both absolute and relative to the mean size of its elements."""
 DATA = vars(torch._C.TensorBase)["data"]
+KEEP_VALUES = frozenset({"requires_grad_", "detach_", "share_memory_"})
+"""Methods that are named like changes in place, and change no values."""
 OPERATORS = frozenset({"__setitem__", *(f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "pow"))})
 
 
 class Frozen(CallMode):
     """Undoes updates of parameters by hand."""
 
-    def __init__(self, parameters: Parameters) -> None:
+    def __init__(self, parameters: Parameters, kept: Kept) -> None:
         super().__init__()
         self._parameters = parameters
+        self._kept = kept
+        self._left_out: dict[int, set[str]] = {}
         self._held: dict[int, weakref.ref[torch.Tensor]] = {}
         """The parameters by the addresses of their storages; none before the first pass: a script initialises them."""
 
@@ -49,18 +54,39 @@ class Frozen(CallMode):
         self._held = {address(one): weakref.ref(one) for one in tensors if one is not None and one.requires_grad}
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = self._call(func, args, kwargs)
+        self._kept.after_call(args, kwargs, result)
+        return result
+
+    def _call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = getattr(func, "__name__", "")
         if not self._held or not (writes(name) or name == "__set__" or "out" in kwargs):
             return func(*args, **kwargs)
         if name == "__set__":
-            is_data = getattr(func, "__self__", None) is DATA
-            return None if is_data and self._is_held(args[0]) else func(*args, **kwargs)
+            if getattr(func, "__self__", None) is not DATA or not self._is_held(args[0]):
+                return func(*args, **kwargs)
+            self._note(args[0], "data", ())
+            return None
         with torch.no_grad():
             kept = [(one, one.detach().clone()) for one in written(args, kwargs) if self._is_held(one)]
         result = func(*args, **kwargs)
         for one, values in kept:
+            self._note(one, name, (*args[1:], *kwargs.values()))
             DATA.__get__(one).copy_(values)  # behind the version's back, as an update that is not made
         return result
+
+    def _note(self, tensor: torch.Tensor, name: str, values: tuple[Any, ...]) -> None:
+        known = self._held[address(tensor)]()
+        tracked = self._parameters.find(known) if known is not None else None
+        if tracked is not None:
+            numbers = [f"{value:.4g}" for value in values if isinstance(value, (int, float))]
+            self._left_out.setdefault(tracked.index, set()).add(f"{name}({', '.join(numbers)})")
+
+    def left_out(self) -> dict[int, frozenset[str]]:
+        """The updates by hand that were left out since the last call, by the parameter's index."""
+        found = {index: frozenset(calls) for index, calls in self._left_out.items()}
+        self._left_out.clear()
+        return found
 
     def _is_held(self, tensor: torch.Tensor) -> bool:
         if tensor.requires_grad and not tensor.is_leaf:
@@ -73,7 +99,7 @@ class Frozen(CallMode):
 
 def writes(name: str) -> bool:
     """Whether a call of this name changes its first argument."""
-    return (name.endswith("_") and not name.endswith("__")) or name in OPERATORS
+    return (name.endswith("_") and not name.endswith("__") and name not in KEEP_VALUES) or name in OPERATORS
 
 
 def written(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:

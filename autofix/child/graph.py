@@ -105,15 +105,16 @@ def _put(found: dict[Any, set[Place]], level: list[Any], nodes: list[tuple[Any, 
         node, place = nodes.pop()
         if node not in found:
             found[node] = set()
-            if not _adds(node):
+            if not is_addition(node):
                 level.append(node)
         if place not in found[node]:
             found[node].add(place)
-            if _adds(node):
+            if is_addition(node):
                 nodes += [(one, place) for one, _ in node.next_functions if one is not None]
 
 
-def _adds(node: Any) -> bool:
+def is_addition(node: Any) -> bool:
+    """Whether a node adds tensors, and so stands for no place of its own."""
     return type(node).__name__ == "AddBackward0"
 
 
@@ -123,7 +124,7 @@ def repeats(places: dict[Any, set[Place]], now: Moment, *, by_hand: bool) -> boo
     So it is where a store of losses is filled on and on: its first items are sent back with every sum over it.
     """
     entries = [
-        (following, above if _adds(node) else {(min(depth for depth, _ in above) + 1, type(node).__name__)})
+        (following, above if is_addition(node) else {(min(depth for depth, _ in above) + 1, type(node).__name__)})
         for node, above in places.items()
         if not is_of_earlier_iteration(node.metadata, now, by_hand=by_hand)
         for following, _ in node.next_functions

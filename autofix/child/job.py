@@ -58,6 +58,10 @@ class Watched:
     """First and last line of the loops whose end is to be seen, because the patch changes their iterables."""
     rewritten: tuple[tuple[int, int], ...] = ()
     """First and last line of what the patch rewrites: statements, decorators, contexts that it takes some out of."""
+    by_type: tuple[tuple[int, int, int, int], ...] = ()
+    """Branches that the type of a value alone decides on: of one that is never entered, nothing need be executed."""
+    turns: tuple[tuple[int, int, int, int, str], ...] = ()
+    """Expressions within statements that a number decides on, and their text: both values of each are to be seen."""
 
 
 @dataclass(frozen=True)

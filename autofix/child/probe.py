@@ -36,6 +36,7 @@ from .beside import Beside
 from .called import Called
 from .events import Events
 from .frozen import Frozen, SameCalls, drive, leave_out, stand_in
+from .gates import open_gates
 from .graph import (
     FIRST,
     PLACE,
@@ -60,6 +61,7 @@ from .graph import (
     walk,
 )
 from .job import Job
+from .kept import Kept
 from .left import Left
 from .modes import Modes
 from .parameters import Parameters, Tracked, digest, gradient_norms, norm, settings_of
@@ -125,7 +127,8 @@ class Probe:
         self._left = Left()
         self._calls = 0
         """Calls of modules since the last optimizer step."""
-        self._frozen = Frozen(self._parameters) if job.bounds.frozen else None
+        self._kept = Kept(self._parameters, job.root)
+        self._frozen = Frozen(self._parameters, self._kept) if job.bounds.frozen else None
         self._turns: Counter[int] = Counter()
         """Number of times that each optimizer has moved its parameters in the prescribed way."""
         self._cut = False
@@ -140,6 +143,8 @@ class Probe:
         """The gradients of which a step is about to be made."""
         self._clips: list[float] = []
         """The norms to which gradients were clipped since the last step."""
+        self._clamps: list[float] = []
+        """The values to which their elements were clipped."""
         self._ran: dict[tuple[str, int | None], int] = {}
         """Place of a pass to the sequence number that the next node had when it last ran."""
 
@@ -200,7 +205,8 @@ class Probe:
             walked = walk(roots_of(tensors))
             file, line = self._quietly(user_place)(self._job.root) or ("", None)
             moment = Moment(self._steps, file, line)
-            seen = self._quietly(self._before_pass)(tensors, walked, moment, kind, keeps)
+            handed = self._quietly(hands_on)(args[1] if len(args) > 1 else kwargs.get("grad_tensors"), kind)
+            seen = self._quietly(self._before_pass)(tensors, walked, moment, kind, keeps, handed)
             leaves = self._quietly(self._leaves_asked)(args, kwargs) if kind == "grad" else None
             if leaves is not None and self._made:
                 known = [self._parameters.find(leaf) for leaf in leaves]
@@ -268,7 +274,9 @@ class Probe:
         plain = all(isinstance(leaf, torch.Tensor) and leaf.is_leaf and leaf.requires_grad for leaf in leaves)
         return leaves if plain and not bound.arguments.get("create_graph") else None
 
-    def _before_pass(self, tensors: Any, walked: Walk, moment: Moment, kind: str, keeps: bool) -> Pass:
+    def _before_pass(
+        self, tensors: Any, walked: Walk, moment: Moment, kind: str, keeps: bool, handed: bool | None
+    ) -> Pass:
         for optimizer in list(self._optimizers):
             self._members(optimizer)
         self._beside.before_pass()
@@ -288,7 +296,8 @@ class Probe:
             number=self._passes,
             kind=kind,
             step=self._steps,
-            losses=tuple(loss_values(tensors, self._job.bounds.reduction)),
+            losses=() if handed else tuple(loss_values(tensors, self._job.bounds.reduction)),
+            handed=bool(handed),
             file=moment.file,
             line=moment.line,
             walked=len(walked.nodes),
@@ -302,8 +311,10 @@ class Probe:
             state=self._state(self._passes),
             random=random_state(),
             modes=frozenset(self._modes.since()),
+            inputs=self._modes.inputs(),
             trunk=tuple(trunk_of(roots)),
             types=frozenset(type(node).__name__ for node in walked.nodes),
+            open=open_gates(walked.nodes) if self._is_one_of_the_first() else None,
             low=is_low_precision(walked.nodes),
             frozen=frozenset(m.index for m in members if m.tensor is not None and not m.tensor.requires_grad),
             values=self._values(members),
@@ -464,16 +475,21 @@ class Probe:
             self._used = {i: sketch(tensor.grad) for i, tensor in members if tensor.grad is not None}
 
     def _watch_clipping(self) -> None:
-        """See to which norms gradients are clipped: a patch that cuts some of them short is clipped otherwise."""
-        clip = torch.nn.utils.clip_grad_norm_
+        """See to which norms and values gradients are clipped: a patch that cuts some short is clipped otherwise."""
+        clip, clamp = torch.nn.utils.clip_grad_norm_, torch.nn.utils.clip_grad_value_
 
         @functools.wraps(clip)
-        def watched(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
+        def clipped(parameters: Any, max_norm: float, *args: Any, **kwargs: Any) -> Any:
             self._clips.append(float(max_norm))
             return clip(parameters, max_norm, *args, **kwargs)
 
-        torch.nn.utils.clip_grad_norm_ = watched
-        torch.nn.utils.clip_grad.clip_grad_norm_ = watched
+        @functools.wraps(clamp)
+        def clamped(parameters: Any, clip_value: float, *args: Any, **kwargs: Any) -> Any:
+            self._clamps.append(float(clip_value))
+            return clamp(parameters, clip_value, *args, **kwargs)
+
+        torch.nn.utils.clip_grad_norm_ = torch.nn.utils.clip_grad.clip_grad_norm_ = clipped
+        torch.nn.utils.clip_grad_value_ = torch.nn.utils.clip_grad.clip_grad_value_ = clamped
 
     def _register(self, optimizer: Optimizer) -> int:
         number = self._optimizers.get(optimizer)
@@ -509,7 +525,18 @@ class Probe:
             remembers=any(map(bool, optimizer.state.values())),
             **vars(left),
         )
+        if self._is_one_of_the_first():
+            kept, carried = self._kept.values()
+            step = replace(step, kept=kept, carried=carried, calls=self._modes.called())
+        if self._frozen is not None:
+            step = replace(step, left_out=self._frozen.left_out())
         self._before[number] = values, step
+
+    def _is_one_of_the_first(self) -> bool:
+        """Whether what is no gradient is compared at this step: tensors that are kept, operations without effect."""
+        if self._job.bounds.compare_from is None and not self._job.bounds.frozen:
+            return self._steps <= COMPARED * max(1, self._made)
+        return self._job.bounds.frozen or self._within_comparison()
 
     def _after_step(self, optimizer: Optimizer, *_: Any) -> None:
         self._steps += 1
@@ -533,9 +560,10 @@ class Probe:
             live=self._meter.measure(),
             used=self._otherwise(step),
             clips=tuple(self._clips),
+            clamps=tuple(self._clamps),
         )
         self._events.write(told)
-        self._used, self._clips = {}, []
+        self._used, self._clips, self._clamps = {}, [], []
         self._left.forget(values)
         if self._reference is not None:
             self._reference.after_step([tensor for _, tensor in members])
@@ -641,6 +669,16 @@ def loss_values(tensors: Any, reduction: str = "") -> list[float]:
     if isinstance(tensors, (list, tuple)):
         return [value for tensor in tensors for value in loss_values(tensor, reduction)]
     return []
+
+
+def hands_on(gradients: Any, kind: str) -> bool:
+    """Whether a pass begins with *gradients* that are no weights of losses: their elements differ."""
+    if kind != "backward":
+        return False
+    each = gradients if isinstance(gradients, (list, tuple)) else (gradients,)
+    return any(
+        isinstance(one, torch.Tensor) and one.numel() > 1 and bool((one != one.flatten()[0]).any()) for one in each
+    )
 
 
 def random_state() -> str:

@@ -75,6 +75,9 @@ class Pass(Compared):
     step: int = 0
     """Optimizer steps that had been made before it."""
     losses: tuple[float, ...] = ()
+    """Values that it begins at, but for those of a pass that is ``handed``."""
+    handed: bool = False
+    """Whether it begins within a network, with a gradient that another pass has computed."""
     line: int | None = None
     file: str = ""
     walked: int = 0
@@ -103,6 +106,9 @@ class Pass(Compared):
     """The types of the nodes from its root to the first that parts into several."""
     types: frozenset[str] = frozenset()
     """The types of all nodes that it visits."""
+    open: Mapping[str, int] | None = None
+    """The number of operations that have no effect at these values, such as a clamp of a small loss; known for the
+    first steps."""
     low: bool = False
     """Whether some of them compute in half precision."""
     frozen: frozenset[int] = frozenset()
@@ -112,7 +118,9 @@ class Pass(Compared):
     live: Live | None = None
     error: RunError | None = None
     modes: frozenset[str] = frozenset()
-    """Settings, never met before, of modules that forward passes have come to since the last pass."""
+    """Settings of modules that forward passes have come to since the last pass."""
+    inputs: tuple[tuple[float, ...], ...] | None = None
+    """Some sums of what modules that keep statistics were given since the last pass; None where it is not known."""
     asked: bool = False
     """Whether it is a call of ``torch.autograd.grad`` for members of optimizers, or for leaves that are updated."""
 
@@ -152,9 +160,20 @@ class Step(Compared):
     """The gradients of which the step was made, where they are not as the passes left them: clipped, averaged."""
     clips: tuple[float, ...] = ()
     """The norms to which gradients were clipped before it."""
+    clamps: tuple[float, ...] = ()
+    """The values to which their elements were clipped."""
     beside: Mapping[str, bool] = field(default_factory=dict)
     """Parameters of modules that no optimizer has, and whether they have moved since the step before: an average of
     the network, a target network."""
+    kept: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Some sums of the elements of each tensor that the user's variables lead to and no optimizer has; known for the
+    first steps."""
+    carried: frozenset[str] = frozenset()
+    """The names of those that have no graph, and are those of the step before or were computed from them."""
+    left_out: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """Updates of parameters by hand that were left out since the last step, with their numbers: ``clamp_(0, 1)``."""
+    calls: int = 0
+    """Calls of modules since the last step."""
     remembers: bool = False
     """Whether the optimizer has a state from steps before: momentum, say."""
 
@@ -250,6 +269,8 @@ class Missed:
 
     lines: Mapping[str, tuple[int, ...]]
     loops: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    turns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Lines of expressions of numbers that had other numbers each time, and always the same value."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ no other: two losses of one iteration that share a graph want both their gradien
 For a parameter, a faulty node is *old* if it was made before the parameter's last step, or before the last time that
 the very pass ran which is running now: then it belongs to the past, and dropping it truncates.  A faulty node that is
 not old belongs to the present iteration (a score of the discriminator, taken before the discriminator's own step), and
-the part through it may be renewed but not dropped.  All is measured entry by entry, because a patch may keep some of
+the part through it may be renewed but not dropped.  So do features from which several passes of one step begin, for the
+parameters that nothing else leads to.  All is measured entry by entry, because a patch may keep some of
 the ways.
 """
 
@@ -21,15 +22,29 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 
-from .graph import SPENT, Moment, Walk, below, is_of_earlier_iteration, next_number, roots_of, walk
+from .graph import (
+    PLACE,
+    SPENT,
+    Moment,
+    Place,
+    Walk,
+    below,
+    is_addition,
+    is_of_earlier_iteration,
+    next_number,
+    places_in,
+    roots_of,
+    walk,
+)
 from .leniency import be_lenient
 from .parameters import Parameters, has_no_gradient
 from .recorded import Without
@@ -190,18 +205,36 @@ class Reference:
         added = self._closed(asked, leaves, [])
         sound = self._parts(asked, walked, leaves, bad)
         ages = {leaf: now if by_hand else max(last, self._age(leaf)) for leaf in leaves}
-        for age in set(ages.values()):
+        shared = set[Any]() if by_hand or not last else self._shared(asked, walked, bad)
+        spared = {leaf: self._age(leaf) if shared and not sound[leaf].closed.any() else now for leaf in leaves}
+        for age, since in set(zip(ages.values(), spared.values(), strict=True)):
             old = {node for node in bad if node._sequence_nr() < age}
+            old -= {node for node in shared if node._sequence_nr() >= since}
             present = sound if old == bad else self._parts(asked, walked, leaves, old) if old else {}
             for leaf in leaves:
                 tracked = self._parameters.find(leaf)
-                if tracked is None or ages[leaf] != age:
+                if tracked is None or (ages[leaf], spared[leaf]) != (age, since):
                     continue
                 faulty = self._faulty.setdefault(tracked.index, Faulty())
                 faulty.all.add(added[leaf], sound[leaf])
                 if leaf in present:
                     faulty.old.add(added[leaf], present[leaf])
         return without
+
+    def _shared(self, asked: Asked, walked: Walk, bad: set[Any]) -> set[Any]:
+        """The nodes among *bad* that come before several passes: they are entered where an earlier pass was, too.
+
+        Features that each head uses, for a loss of its own.  A state that is carried on is used by the next one.  The
+        losses of a running sum, too, are used again in their places, and should not be.
+        """
+        places = places_in(roots_of(asked.tensors))
+        begun = [
+            following
+            for node, position in entries_of(walked, bad)
+            for following in (node.next_functions[position][0],)
+            if is_again_at(following, node, places) and holds_many(following)
+        ]
+        return bad.intersection(walk(begun).nodes)
 
     def _without(self, bad: set[Any]) -> Without | None:
         """Gradients, without the nodes *bad*, of the last pass that went through them before they were faulty."""
@@ -390,6 +423,19 @@ def closing(positions: set[int]) -> Callable[..., tuple[torch.Tensor | None, ...
         )
 
     return close
+
+
+def is_again_at(node: Any, above: Any, places: Mapping[Any, set[Place]]) -> bool:
+    """Whether *node* stands below a node *above* as in the graph of the first pass that it was in."""
+    own = places.get(above, set())
+    if not is_addition(above):
+        own = {(min(depth for depth, _ in own) + 1, type(above).__name__)} if own else set()
+    return not own.isdisjoint(node.metadata.get(PLACE, ()))
+
+
+def holds_many(node: Any) -> bool:
+    """Whether the tensor that a node stands for has several elements."""
+    return any(math.prod(one.shape) > 1 for one in node._input_metadata)
 
 
 _names: dict[type, tuple[str, ...]] = {}

@@ -8,7 +8,7 @@ A changed loop must be seen to its end, unless its iterable is unchanged.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -28,6 +28,10 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
+TYPES = frozenset(("isinstance", "is_tensor", "issubclass"))
+"""Functions that ask for the type of a value."""
+
+
 class Statement(NamedTuple):
     """A statement, or a part of one with a body of its own: its text without bodies, its place, and its node."""
 
@@ -37,6 +41,8 @@ class Statement(NamedTuple):
     node: ast.AST
     contexts: tuple[Statement, ...] = ()
     """The ``with`` statements around it in its function."""
+    rest: tuple[ast.stmt, ...] = ()
+    """The statements behind it in its block."""
 
     @property
     def key(self) -> tuple[str, int, str]:
@@ -91,18 +97,31 @@ def changes(before: str, after: str) -> tuple[Watched, Watched]:
     gone = {_goes_over(one.node) for one in taken if isinstance(one.node, LOOPS)}
     loops = [node for one in put if isinstance(node := one.node, LOOPS) and _goes_over(node) not in gone]
     return (
-        Watched("", tuple(_spans(taken)), rewritten=tuple(_rewritten(taken, put, left))),
-        Watched("", tuple(_spans(put)), tuple((one.lineno, one.end_lineno or one.lineno) for one in loops)),
+        Watched(
+            "",
+            tuple(_spans(taken)),
+            rewritten=tuple(_rewritten(taken, put, left)),
+            by_type=_by_type(taken),
+            turns=tuple(_turns(taken, put)),
+        ),
+        Watched(
+            "",
+            tuple(_spans(put)),
+            tuple((one.lineno, one.end_lineno or one.lineno) for one in loops),
+            by_type=_by_type(put),
+            turns=tuple(_turns(put, taken)),
+        ),
     )
 
 
 def statements(tree: ast.AST, depth: int = 0, contexts: tuple[Statement, ...] = ()) -> Iterator[Statement]:
     """All statements below *tree*, which is *depth* blocks deep and within *contexts*, in order."""
     for name in BLOCKS:
-        for node in getattr(tree, name, None) or ():
+        nodes = getattr(tree, name, None) or ()
+        for number, node in enumerate(nodes, 1):
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                 continue  # a docstring
-            yield (statement := Statement(_header(node), depth, name, node, contexts))
+            yield (statement := Statement(_header(node), depth, name, node, contexts, tuple(nodes[number:])))
             within = contexts
             if isinstance(node, ast.With):
                 within = (*contexts, statement)
@@ -194,6 +213,73 @@ def _skipped(tree: ast.AST) -> Iterator[ast.AST]:
             yield node.elt
         elif isinstance(node, ast.Lambda):
             yield node.body
+
+
+def _turns(some: list[Statement], others: list[Statement]) -> Iterator[tuple[int, int, int, int, str]]:
+    """The expressions in *some* statements, but not in *others*, that a number decides on, and their texts.
+
+    The tests of branches and loops are none: their bodies are watched.
+    """
+    known = {ast.dump(node) for one in others for node in ast.walk(one.node) if isinstance(node, ast.expr)}
+    for one in some:
+        if isinstance(one.node, (ast.Assert, *SCOPES)) or any(hasattr(one.node, name) for name in BLOCKS):
+            continue
+        tests = {id(node) for tree in ast.walk(one.node) for test in _tests(tree) for node in ast.walk(test)}
+        for node in () if _only_tells(one.node) else ast.walk(one.node):
+            text = _turn(node)
+            if text and isinstance(node, ast.expr) and id(node) not in tests and ast.dump(node) not in known:
+                yield node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0, text
+
+
+def _tests(tree: ast.AST) -> list[ast.expr]:
+    if isinstance(tree, ast.IfExp):
+        return [tree.test]
+    return tree.ifs if isinstance(tree, ast.comprehension) else []
+
+
+def _turn(node: ast.AST) -> str:
+    """The text of an expression that has another value once *node* turns; empty for any other node."""
+    match node:
+        case ast.Compare(ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE() | ast.Eq() | ast.NotEq()]):
+            return ast.unparse(node)
+        case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod(), right=right):
+            return f"({ast.unparse(left)}) // ({ast.unparse(right)})"
+        case ast.Call(func=ast.Name(id="min" | "max"), args=[one, other], keywords=[]):
+            return f"({ast.unparse(one)}) < ({ast.unparse(other)})"
+    return ""
+
+
+def _by_type(found: list[Statement]) -> tuple[tuple[int, int, int, int], ...]:
+    """The branches in *found* that the type of a value alone decides on, and operands that need not be evaluated.
+
+    Training does not change the types of its values: the other branch is for other programs.
+    """
+    branches: list[Sequence[ast.stmt | ast.expr]] = []
+    for one in found:
+        if isinstance(one.node, ast.If) and _asks_for_type(one.node.test):
+            branches += [one.node.body, one.node.orelse]
+            if isinstance(one.node.body[-1], (ast.Return, ast.Raise, ast.Continue)) and not one.node.orelse:
+                branches.append(one.rest)
+        for part in _parts(one.node):
+            for node in ast.walk(part) if part is one.node or isinstance(part, ast.expr) else ():
+                if isinstance(node, ast.IfExp) and _asks_for_type(node.test):
+                    branches += [[node.body], [node.orelse]]
+                elif isinstance(node, ast.BoolOp) and _asks_for_type(node):
+                    branches += [[value] for value in node.values[1:]]
+    return tuple(
+        (some[0].lineno, some[-1].end_lineno or 0, some[0].col_offset, some[-1].end_col_offset or 0)
+        for some in branches
+        if some
+    )
+
+
+def _asks_for_type(test: ast.expr) -> bool:
+    """Whether a condition asks for nothing but the types of values."""
+    if isinstance(test, ast.BoolOp):
+        return all(map(_asks_for_type, test.values))
+    if isinstance(test, ast.UnaryOp):
+        return _asks_for_type(test.operand)
+    return isinstance(test, ast.Call) and _name(test.func) in TYPES
 
 
 def _goes_over(node: ast.AST) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,17 +26,30 @@ from autofix.proof.points.agreement import (
     without_what_failed,
 )
 from autofix.proof.points.base import Point, Verdict, not_deterministic, nothing_alike, unproved
-from autofix.proof.points.executed import unshown
+from autofix.proof.points.executed import MORE, unshown
 from autofix.proof.points.failure import BASE_CHANGED, UNREDUCED, clean_after, fails_before, what_remains
 from autofix.proof.points.gradient import Kind, gradient, of_present_values
 from autofix.proof.points.held import held, points_between
 from autofix.proof.points.held import points as points_of_held
 from autofix.proof.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.proof.points.idle import points as points_of_idle
+from autofix.proof.points.kept import (
+    calls_again,
+    carried,
+    is_in_turn,
+    kept_by_both,
+    kept_otherwise,
+    moved_as_kept,
+    normalised_otherwise,
+    of_weights,
+)
 from autofix.proof.points.memory import memory_flat
 from autofix.proof.points.objective import (
+    alike,
     alike_throughout,
+    compared,
     draws_apart,
+    gates_otherwise,
     otherwise,
     otherwise_where_driven,
     parts_by_draws,
@@ -43,11 +57,14 @@ from autofix.proof.points.objective import (
 )
 from autofix.proof.points.training import still_trains
 from autofix.proof.points.used import (
+    called_in_other_mode,
     called_otherwise,
+    changed_beside,
     clipped_otherwise,
     ends_early,
     ends_elsewhere,
     forgets,
+    left_out_otherwise,
     moved_otherwise,
     scheduled_otherwise,
     set_otherwise,
@@ -75,6 +92,7 @@ HELD, IDLE = "memory grows", "trains nothing"
 """The error to expect of a script that raises none, and keeps graphs for nothing."""
 WITH_GRAPHS = "held against the original with all graphs that the changed statements cut"
 DRAWN = "the patched script draws random numbers that the original does not: its formula cannot be compared"
+KEPT = "{} is updated otherwise than in the original"
 LEAST_PATIENCE, PATIENCE = 30.0, 10.0
 """Seconds that a run without updates may take, and the multiple of the original's time that is added to them."""
 REFERENCE_STEPS = 8
@@ -386,9 +404,38 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     afresh = (
         any(one in promises for one in (Keeps.ONCE, Keeps.ANEW, Keeps.IN_PLACE)) or NEW_TENSORS in gradients.figures
     )
-    if not certificate.proved or afresh or "afresh" in gradients.figures.get("counts", {}):
+    if not certificate.proved:
         return certificate
+    if afresh or "afresh" in gradients.figures.get("counts", {}):
+        return _with(certificate, _set_apart(original, patched, certificate) if promises.by_hand else {})
     return _with(certificate, _refused(original, patched, certificate, promises))
+
+
+def _set_apart(original: Original, patched: Script, certificate: Certificate) -> dict[int, Point]:
+    """The points that fail of a patch by hand whose losses with fixed weights cannot be compared."""
+    before, reference, after = certificate.before, certificate.reference, certificate.after
+    assert reference is not None
+    detail = (
+        set_otherwise(reference, after)
+        or steps_again(reference, after)
+        or updated_beside(reference, after)
+        or changed_beside(reference, after)
+        or scheduled_otherwise(reference, after)
+        or clipped_otherwise(reference, after)
+        or called_in_other_mode(reference, after)
+        or _ends_unseen(original, certificate)
+    )
+    if detail:
+        return {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=detail)}
+    if "cancelled_pass" not in certificate.points[2].figures:
+        return {}
+    # What was computed before these passes keeps its values, whatever graph it has.
+    moving, there = original.driven(apart=False), run(patched, original.limits, driven(before))
+    gradients = certificate.points[4]
+    if reason := otherwise_where_driven(moving, there, math.inf):
+        return {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)}
+    reason = DRAWN if parts_by_draws(moving, there) else gates_otherwise(moving, there)
+    return {5: replace(gradients, verdict=Verdict.NOT_PROVED, detail=reason, optional=False)} if reason else {}
 
 
 def _judged_without_error(
@@ -400,15 +447,38 @@ def _judged_without_error(
         return _begun(original, patched, original.as_long(patched), promises)
     if held(before) and expected_error in ("", HELD):
         after = original.as_long(patched)
-        return Certificate(points_of_held(before, after), before, after)
+        return _as_held(Certificate(points_of_held(before, after), before, after), promises)
     if idle(before) and expected_error in ("", IDLE):
         after = original.as_long(patched)
         if changes_what_is_idle(before, after):
             return _begun(original, patched, after, promises)
     if before.failure is None and before.complete and expected_error in ("", HELD):
         after = original.as_long(patched, between=True)
-        return Certificate(points_between(original.between, after), original.between, after)
+        found = points_between(original.between, after)
+        return _as_held(Certificate(found, original.between, after), promises)
     return None
+
+
+def _as_held(certificate: Certificate, promises: Promises) -> Certificate:
+    """The *certificate* of a patch of an original that raises nothing, and that must do all else as it does."""
+    before, after = certificate.before, certificate.after
+    if not promises.by_hand or not certificate.proved:
+        return certificate
+    detail = (
+        set_otherwise(before, after)
+        or scheduled_otherwise(before, after)
+        or clipped_otherwise(before, after)
+        or called_otherwise(before, after)
+        or normalised_otherwise(before, after)
+    )
+    if not detail and (others := kept_otherwise(before, after, kept_by_both(before, after))):
+        detail = KEPT.format(others[0])
+    if not detail and (gate := gates_otherwise(before, after)):
+        unseen = replace(certificate.points[4], verdict=Verdict.NOT_PROVED, detail=f"{gate}; {MORE}")
+        return _with(certificate, {5: unseen})
+    if not detail:
+        return certificate
+    return _with(certificate, {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=detail)})
 
 
 def _compared(original: Original, after: RunRecord, promises: Promises) -> tuple[RunRecord, Point, Point]:
@@ -450,10 +520,14 @@ def _refused(original: Original, patched: Script, certificate: Certificate, prom
     refused = _other_objective(original, patched, certificate, promises)
     if refused or not promises.by_hand:
         return refused
-    gradients = certificate.points[4]
-    if Keeps.SMOOTH not in promises and _keeps_values(gradients):
+    trains, gradients = certificate.points[3:5]
+    keeps = Keeps.SMOOTH not in promises and _keeps_values(gradients)
+    if keeps or (certificate.reference is original.reference and moved_as_kept(original.frozen, original.further)):
         apart = certificate.reference is not original.reference
-        refused = _driven_otherwise(original, patched, gradients, apart=apart)
+        moving, there = original.driven(apart=apart), run(patched, original.limits, driven(original.before))
+        cancelled = "cancelled_pass" in certificate.points[2].figures
+        refused = _driven_otherwise(original, moving, there, gradients, cancelled=cancelled) if keeps else {}
+        refused = refused or _kept_otherwise(original, moving, there, trains, alone=not keeps)
     if not refused and (end := _ends_unseen(original, certificate)):
         refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
     return refused
@@ -471,15 +545,42 @@ def _keeps_values(gradients: Point) -> bool:
 
 
 def _driven_otherwise(
-    original: Original, patched: Script, gradients: Point, *, apart: bool = False
+    original: Original, moving: RunRecord, there: RunRecord, gradients: Point, *, cancelled: bool = False
 ) -> dict[int, Point]:
-    """Point 5, refused where losses differ although the parameters are moved alike; nothing where they do not."""
-    there = run(patched, original.limits, driven(original.before))
-    start = first_difference(original.before) if original.before.failure is not None else 0
-    if not (reason := otherwise_where_driven(original.driven(apart=apart), there, start)):
+    """Point 5, refused where losses differ although the parameters are moved alike; nothing where they do not.
+
+    *moving* is the original whose parameters each step moves in a prescribed way, *there* the patched script.  With
+    *cancelled*, gradients have cancelled out: what was computed before those passes keeps its values.
+    """
+    start: float = first_difference(original.before) if original.before.failure is not None else 0
+    start = math.inf if cancelled else start
+    if not (reason := otherwise_where_driven(moving, there, start)):
         return {}
     refused = replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)
     return {5: refused if original.repeats else not_deterministic(refused)}
+
+
+def _kept_otherwise(
+    original: Original, moving: RunRecord, there: RunRecord, trains: Point, *, alone: bool
+) -> dict[int, Point]:
+    """Point 4, refused where the patched script keeps other values beside its parameters, moved as above; or nothing.
+
+    With *alone*, the losses may differ, and only what depends on nothing but the parameters can be compared.
+    """
+    if original.before.failure is None or not is_in_turn(moving, there):
+        return {}
+    if detail := left_out_otherwise(moving, there):
+        return {4: replace(trains, verdict=Verdict.FAILED, detail=detail)}
+    others = kept_otherwise(moving, there, carried(moving))
+    if not others:
+        return {}
+    alone = alone or calls_again(moving, there) or not alike(*compared(moving, there))
+    weights = of_weights(original.frozen, moving, alone=alone)
+    name = next((name for name in others if name in weights), "")
+    if not name:
+        return {}
+    refused = replace(trains, verdict=Verdict.FAILED, detail=KEPT.format(name))
+    return {4: refused if original.repeats else not_deterministic(refused)}
 
 
 def _other_objective(
@@ -514,8 +615,12 @@ def _other_objective(
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"
-    if not reason and (mode := called_otherwise(frozen, there)):
+    mode = left_out_otherwise(frozen, there) if promises.by_hand else ""
+    mode = mode or called_otherwise(frozen, there) or normalised_otherwise(frozen, there) or called_in_other_mode(*live)
+    if not reason and mode:
         return {4: replace(trains, verdict=Verdict.FAILED, detail=mode)}
+    if not reason and promises.by_hand and (gate := gates_otherwise(frozen, there)):
+        return {5: replace(gradients, verdict=Verdict.NOT_PROVED, detail=f"{gate}; {MORE}", optional=False)}
     if not reason and unseen:
         open_point = replace(gradients, verdict=Verdict.NOT_PROVED, detail=DRAWN, optional=not promises.by_hand)
         return {5: open_point}
@@ -541,7 +646,9 @@ def _begun(original: Original, patched: Script, after: RunRecord, promises: Prom
     setting = set_otherwise(before, after) or ends_elsewhere(before, after)
     refused = {4: replace(points[3], verdict=Verdict.FAILED, detail=setting)} if setting else {}
     if not refused and promises.by_hand:
-        refused = _driven_otherwise(original, patched, points[4]) or _attached_in_part(original, patched, points[4])
+        moving, there = original.driven(apart=False), run(patched, original.limits, driven(before))
+        refused = _driven_otherwise(original, moving, there, points[4])
+        refused = refused or _attached_in_part(original, patched, points[4])
     return _with(Certificate(points, before, after), refused)
 
 
@@ -571,6 +678,7 @@ def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, Ru
         or steps_apart(*still)
         or moved_otherwise(*live)
         or updated_beside(*live)
+        or changed_beside(*live)
         or scheduled_otherwise(*live)
         or clipped_otherwise(*live)
         or forgets(*live)

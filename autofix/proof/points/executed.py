@@ -11,6 +11,7 @@ from autofix.execution.record import RunRecord
 from autofix.proof.points.base import listed
 
 MORE = "--steps N watches more"
+TURNS = "a number decides on a value, which was the same in all steps that were watched"
 
 
 def unshown(before: RunRecord, reference: RunRecord | None, after: RunRecord) -> str:
@@ -25,6 +26,10 @@ def unshown(before: RunRecord, reference: RunRecord | None, after: RunRecord) ->
         return f"{places} of the patched source: changed, and not executed in the steps that were watched; {MORE}"
     if places := _listed(after.missed.loops):
         return f"{places} of the patched source: a loop is changed, and its end was not seen; {MORE}"
+    if places := _listed(after.missed.turns):
+        return f"{places} of the patched source: {TURNS}; {MORE}"
+    if reference is not None and reference.missed is not None and (places := _listed(reference.missed.turns)):
+        return f"{places} of the original: taken out, {TURNS}; {MORE}"
     if before.missed is not None and (reference is None or reference.failure is None):
         # Where an original cannot run on, nobody knows the lines that it would have executed after its failure.
         others = reference.missed.lines if reference is not None and reference.missed is not None else {}

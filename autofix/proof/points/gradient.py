@@ -55,6 +55,8 @@ MULTIPLE = 1e-3
 """Relative distance up to which one gradient counts as a multiple of another."""
 MUCH, ROUGHLY = 0.4, 0.05
 """Distance of a factor from one beyond which a rough multiple counts, and the relative distance allowed then."""
+NODES_TO_A_LEAF = 2
+"""Nodes that lead to one parameter alone: its accumulator, and the transposition of a weight."""
 SPREAD = 3.0
 """Most that a recomputed gradient may differ from the sound one, as a multiple of the faulty part."""
 
@@ -169,6 +171,7 @@ def gradient(
     failure = before.failure
     once = Keeps.ONCE in promises or (failure is not None and failure.in_pass and before.passes[failure.passes].again)
     afresh = begins_afresh(before, after, ours, wanted, once=once, anew=Keeps.ANEW in promises)
+    afresh = afresh and begins_alike(before, reference, after, start)
     factor = common_factor(reference, found)
     if factor is not None and afresh and not scales_losses(ours, theirs, factor):
         factor = None  # other values went into the loss
@@ -460,8 +463,11 @@ def find_dropped(found: Comparison, suspected: frozenset[int], rounding: float, 
     The distance from old outputs begins at zero: its gradient is next to nothing beside the rest.  Where nodes of the
     present iteration are missing, the gradient has to be the present part of the reference itself.
     """
+    noise = NOISE * max((size(whole) for whole, _, _ in found.pairs.values()), default=0.0)
     for index in suspected & set(found.pairs):
         whole, present, seen = found.pairs[index]
+        if 0 < size(whole) <= noise and 0 < size(seen) <= noise:
+            continue  # rounding in both runs: a bias in front of a normalisation
         most = {Kind.TRUNCATED: NOISE, Kind.EXACT: rounding if fewer else math.inf}.get(found.kinds[index], math.inf)
         off = math.dist(seen, present) / size(whole) if len(seen) == len(present) else 0.0
         if off > most:
@@ -490,11 +496,16 @@ def walks_less(reference: RunRecord, after: RunRecord, start: int, *, by_half: b
     """Whether the patched run's passes of the first compared step visit fewer nodes than the reference's.
 
     With *by_half*, fewer by half of the nodes that an earlier pass had visited: these cannot all have been made anew.
+    No way leads any more to a network that the patched script freezes meanwhile.
     """
-    by_step = bool(reference.optimizers)
-    mine = [p for p in reference.passes if (p.step if by_step else p.number - 1) == start]
-    theirs = sum(p.walked for p in after.passes if (p.step if by_step else p.number - 1) == start)
-    return theirs < sum(p.walked for p in mine) - (sum(p.past for p in mine) // 2 if by_half else 0)
+    mine, theirs = first_passes(reference, after, start)
+    if not by_half:
+        return sum(p.walked for p in theirs) < sum(p.walked for p in mine)
+    indices = matching(reference, after)
+    frozen = frozenset[int]().union(*(p.frozen for p in theirs))
+    at_rest = NODES_TO_A_LEAF * sum(indices.get(index) in frozen for p in mine for index in p.reached - p.frozen)
+    new = sum(p.walked for p in mine) - sum(p.past for p in mine) // 2
+    return sum(p.walked for p in theirs) < new - at_rest
 
 
 def begins_afresh(
@@ -523,6 +534,21 @@ def begins_afresh(
     return bool(models and later) and all(
         not p.past and p.trunk in [model.trunk for model in models] and p.types <= types for p in later
     )
+
+
+def begins_alike(before: RunRecord, reference: RunRecord, after: RunRecord, start: int) -> bool:
+    """Whether the first compared step of the patched run begins with the losses that the original has sent back in it.
+
+    Fewer passes than the reference's are one over the last of its running sums, or over the sum of its losses.
+    """
+    failure = before.failure
+    assert failure is not None
+    mine, theirs = first_passes(reference, after, start)
+    if 0 < len(theirs) < len(mine):
+        losses, total = [sum(p.losses) for p in mine], sum(sum(p.losses) for p in theirs)
+        return any(math.isclose(total, one, rel_tol=EXACT) for one in (losses[-1], sum(losses)))
+    done = [p for p in before.passes[: failure.passes] if reference.optimizers and p.step == start]
+    return all(same_losses(a.losses, b.losses) for a, b in zip(done, theirs, strict=False))
 
 
 def is_all_past(ours: Sequence[Moment], wanted: set[int]) -> bool:

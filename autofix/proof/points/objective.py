@@ -58,7 +58,7 @@ def otherwise(
     return f"another formula: {STILL}, the loss of backward pass {mine.number} is {now:.6g}, not {here:.6g}"
 
 
-def otherwise_where_driven(reference: RunRecord, after: RunRecord, start: int) -> str:
+def otherwise_where_driven(reference: RunRecord, after: RunRecord, start: float) -> str:
     """Difference of losses while each step moves its parameters alike in both runs; empty where nothing is said.
 
     Such runs show an average that is no longer updated, and a term that is zero where training starts.  A patch that
@@ -80,7 +80,7 @@ def order(run: RunRecord) -> list[tuple[int, ...]]:
     return sorted([*passes, *steps])
 
 
-def drops_the_past(reference: RunRecord, other: Pass, start: int) -> bool:
+def drops_the_past(reference: RunRecord, other: Pass, start: float) -> bool:
     """Whether the first pass with another loss, *other*, is the first that came to graphs of earlier iterations."""
     if not reference.optimizers:
         into_past = [p for p in reference.passes if p.present]
@@ -131,6 +131,8 @@ def first_other_loss(reference: RunRecord, after: RunRecord) -> tuple[Pass, Pass
 def compared(reference: RunRecord, after: RunRecord) -> tuple[list[Pass], list[Pass]]:
     """The passes of the steps that both runs made; without optimizers, as many passes as both made."""
     ours, theirs = ([p for p in run.passes if p.error is None and p.trains] for run in (reference, after))
+    if not any(p.handed for p in ours):
+        theirs = [p for p in theirs if not p.handed]  # the second part of a pass of the original's
     if reference.updates and after.updates:
         steps = min(reference.steps, after.steps)
         return [p for p in ours if p.step < steps], [p for p in theirs if p.step < steps]
@@ -228,6 +230,44 @@ def meant(moment: Moment, index: int, rounding: float) -> Meant:
         moment.parts.get(index) if index in moment.present else (),
         rounding,
     )
+
+
+# Operations without effect --------------------------------------------------------------------------------------------
+
+WITHOUT_EFFECT = "has no effect in the steps that were watched, and may have one later"
+
+
+def gates_otherwise(reference: RunRecord, after: RunRecord) -> str:
+    """Message on an operation without effect that only one of two runs with equal losses has: a clamp, say; or empty.
+
+    A part of the original's graph may be gone, with all its operations: one at the root must stay, and one that would
+    be gone alone.
+    """
+    ours, theirs = compared(reference, after)
+    if len(ours) != len(theirs) or parts_by_draws(reference, after) or not alike(ours, theirs):
+        return ""
+    pairs = [
+        (a, b, a.open, b.open) for a, b in zip(ours, theirs, strict=True) if a.open is not None and b.open is not None
+    ]
+    if not pairs:
+        return ""
+    for kind in sorted(pairs[0][3]):
+        if all(now.get(kind, 0) > mine.get(kind, 0) for _, _, mine, now in pairs):
+            return f"the patched script has another operation, {kind}, which {WITHOUT_EFFECT}"
+    for kind in sorted(pairs[0][2]):
+        fewer = all(now.get(kind, 0) < mine.get(kind, 0) for _, _, mine, now in pairs)
+        at_root = all(_at_root(kind, a) > _at_root(kind, b) for a, b, _, _ in pairs)
+        alone = any(
+            a.own and a.own - b.own == mine[kind] - now.get(kind, 0) for a, b, mine, now in pairs if kind in mine
+        )
+        if fewer and (at_root or alone):
+            return f"an operation of the original, {kind}, is left out, which {WITHOUT_EFFECT}"
+    return ""
+
+
+def _at_root(kind: str, one: Pass) -> int:
+    name = kind.partition("(")[0]
+    return sum(node.startswith(f"{name}Backward") for node in one.trunk)
 
 
 # Without such runs ---------------------------------------------------------------------------------------------------

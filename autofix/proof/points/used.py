@@ -69,16 +69,19 @@ def scheduled_otherwise(reference: RunRecord, after: RunRecord) -> str:
 
 
 def clipped_otherwise(reference: RunRecord, after: RunRecord) -> str:
-    """Norm to which gradients are clipped in the reference only, and which none of them came to; or empty.
+    """Norm, or value, to which gradients are clipped in the reference only, and which none of them came to; or empty.
 
     Where one came to it, the gradients that the step uses tell.
     """
-    mine, others = ({norm for step in run.updates for norm in step.clips} for run in (reference, after))
-    if not mine - others or len(reference.updates) < FEWEST or len(after.updates) < FEWEST:
+    if len(reference.updates) < FEWEST or len(after.updates) < FEWEST:
         return ""
-    if any(step.clips and step.used for run in (reference, after) for step in run.updates):
+    if any((step.clips or step.clamps) and step.used for run in (reference, after) for step in run.updates):
         return ""
-    return f"gradients are no longer clipped to a norm of {min(mine - others):g}"
+    for bound, name in (("norm", "clips"), ("value", "clamps")):
+        mine, others = ({one for step in run.updates for one in getattr(step, name)} for run in (reference, after))
+        if mine - others:
+            return f"gradients are no longer clipped to a {bound} of {min(mine - others):g}"
+    return ""
 
 
 def forgets(reference: RunRecord, after: RunRecord) -> str:
@@ -152,6 +155,63 @@ def updated_beside(reference: RunRecord, after: RunRecord) -> str:
     return ""
 
 
+def changed_beside(reference: RunRecord, after: RunRecord) -> str:
+    """Member of an optimizer that is changed beside its steps otherwise than in the reference; or empty."""
+    indices, spare = matching(reference, after), max(1, len(reference.optimizers))
+    ours, theirs = _behind_steps(reference), _behind_steps(after)
+    for (step, i), (begun, ended) in sorted(ours.items()):
+        begun_now, ended_now = theirs.get((step, indices.get(i, -1)), ("", ""))
+        if begun == begun_now != ended_now != ended != begun:
+            return f"{reference.parameters[i].name} is changed otherwise behind step {step} than in the original"
+    for mine, others in _by_optimizer(reference, after):
+        pairs = list(zip(mine, others, strict=False))
+        for i, j in indices.items():
+            known = [(i in a.elsewhere, j in b.elsewhere) for a, b in pairs if i in a.state and j in b.state]
+            once, now = sum(a for a, _ in known), sum(b for _, b in known)
+            if abs(once - now) > spare:
+                at = f"{now} of {count(len(known), 'step')}, and before {once} in the original"
+                return f"{reference.parameters[i].name} is changed beside its optimizer before {at}"
+    return ""
+
+
+def left_out_otherwise(reference: RunRecord, after: RunRecord) -> str:
+    """Member of an optimizer that one of two runs that leave updates out changes by hand at more steps; or empty.
+
+    Those of the other one may have no effect yet: a clamp to bounds that no element has come to.
+    """
+    indices, spare = matching(reference, after), max(1, len(reference.optimizers))
+    pairs = list(zip(reference.updates, after.updates, strict=False))
+    for i, j in indices.items():
+        both = [(a.left_out.get(i, frozenset()), b.left_out.get(j, frozenset())) for a, b in pairs]
+        mine, now = sum(bool(a) for a, _ in both), sum(bool(b) for _, b in both)
+        if abs(mine - now) > spare:
+            at = f"{now} of {count(len(both), 'step')}, and before {mine} in the original"
+            return f"{reference.parameters[i].name} is changed beside its optimizer before {at}"
+        other = [(a, b) for a, b in both if a != b and _functions(a) == _functions(b)]
+        if len(other) > spare:
+            ours, theirs = (", ".join(sorted(calls)) for calls in other[0])
+            return f"{reference.parameters[i].name} is changed by {theirs} instead of {ours}"
+    return ""
+
+
+def _functions(calls: frozenset[str]) -> set[str]:
+    return {call.partition("(")[0] for call in calls}
+
+
+def _behind_steps(record: RunRecord) -> dict[tuple[int, int], tuple[str, str]]:
+    """Fingerprints of each parameter behind a step, and before the pass that follows it."""
+    before: dict[int, Mapping[int, str]] = {}
+    for one in record.passes:
+        before.setdefault(one.step, one.state)
+    return {
+        (step.number, index): (bits, before[step.number][index])
+        for step in record.updates
+        if step.number in before
+        for index, bits in step.state.items()
+        if index in before[step.number]
+    }
+
+
 def called_otherwise(reference: RunRecord, after: RunRecord) -> str:
     """Mode or setting with which a module is called only in one of the two runs; empty for none.
 
@@ -170,6 +230,31 @@ def called_otherwise(reference: RunRecord, after: RunRecord) -> str:
 def _modes(record: RunRecord, passes: float) -> set[str]:
     """Settings of the modules that forward passes came to, up to backward pass number *passes*."""
     return {mode for one in record.passes if one.number <= passes for mode in one.modes}
+
+
+def called_in_other_mode(reference: RunRecord, after: RunRecord) -> str:
+    """Setting with which modules are called in steps in which the original calls them with other ones; or empty.
+
+    An evaluation that leaves its mode on changes the training behind it.  With several optimizers, a patch may have
+    moved a call across a step.
+    """
+    ours, theirs = (_modes_of_steps(run) for run in (reference, after))
+    other = [theirs[step] - mine for step, mine in sorted(ours.items()) if step in theirs]
+    kept = [not mine - theirs[step] for step, mine in sorted(ours.items()) if step in theirs]
+    found = [modes for modes, all_there in zip(other, kept, strict=True) if modes and not all_there]
+    if len(found) <= max(1, len(reference.optimizers)):
+        return ""
+    steps = count(len(other), "step")
+    return f"a module is called as {min(found[-1])}, in {len(found)} of {steps} in which the original does otherwise"
+
+
+def _modes_of_steps(record: RunRecord) -> dict[int, set[str]]:
+    """The settings with which modules were called before the passes of each step."""
+    found: dict[int, set[str]] = {}
+    for one in record.passes:
+        if one.modes:
+            found.setdefault(one.step, set()).update(one.modes)
+    return found
 
 
 def used_otherwise(reference: RunRecord, after: RunRecord, start: int) -> str:
@@ -226,7 +311,7 @@ def moved_otherwise(reference: RunRecord, after: RunRecord) -> str:
     if reference.optimizers or after.optimizers:
         return ""
     indices = matching(reference, after)
-    runs = zip(itertools.pairwise(reference.passes), itertools.pairwise(after.passes), strict=False)
+    runs = list(zip(itertools.pairwise(reference.passes), itertools.pairwise(after.passes), strict=False))
     for (mine, mine_next), (other, other_next) in runs:
         for i, j in indices.items():
             factor, now = moved_by(mine, mine_next, i), moved_by(other, other_next, j)
@@ -235,7 +320,20 @@ def moved_otherwise(reference: RunRecord, after: RunRecord) -> str:
                 return (
                     f"{name} moves by {now:.3g} times its gradient after backward pass {other.number}, not {factor:.3g}"
                 )
+    for i, j in indices.items():
+        both = [
+            (moved_by(*ours, i), moved_by(*theirs, j)) for ours, theirs in runs if moves(*ours, i) and moves(*theirs, j)
+        ]
+        if len(both) >= FEWEST and all(factor is not None and now is None for factor, now in both):
+            return f"{reference.parameters[i].name} no longer moves along its gradient"
     return ""
+
+
+def moves(one: Pass, following: Pass, index: int) -> bool:
+    """Whether it is known that a parameter with a gradient moves from one pass to the next."""
+    begun, ended = one.values.get(index, ()), following.values.get(index, ())
+    left = (one.sketches or {}).get(index, ())
+    return len(left) == len(begun) == len(ended) > 1 and size(left) > 0 and begun != ended
 
 
 def moved_by(one: Pass, following: Pass, index: int) -> float | None:

@@ -1,0 +1,146 @@
+"""Tensors that a script keeps outside of its optimizers: averages of weights, target networks, queues, memories.
+
+No gradient tells of them.  A patch that leaves the update of an average out, or updates it at another rate, trains on
+the very same losses for as long as anybody watches.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.nn.modules.batchnorm import _NormBase
+
+from .holders import OF_KERNEL, OPAQUE, namespaces
+from .parameters import Parameters
+
+MOST = 256
+"""Tensors that are looked at."""
+OBJECTS = 4_000
+"""Objects that are looked into for them."""
+DEPTH = 5
+"""Attributes, and elements of containers, that are looked into one within the other."""
+FIRST = 64
+"""Elements of a list that are looked into."""
+SAMPLE, WIDTH = 64, 8
+"""Elements of a tensor that are looked at, and sums of them that are told."""
+CLOSED = frozenset({"torch", "torchvision", "numpy", "builtins", "collections", "functools", *OF_KERNEL})
+"""Packages whose objects hold no tensors of the user's, but for modules and containers."""
+
+
+class Kept:
+    """Tells at each optimizer step which tensors the user's variables lead to, and which of them are carried on.
+
+    Carried on is a tensor that is the one of the step before, or was computed from it without a graph.
+    """
+
+    def __init__(self, parameters: Parameters, root: str) -> None:
+        self._parameters = parameters
+        self._root = root
+        self._before: dict[str, weakref.ref[torch.Tensor]] = {}
+        self._origins: dict[int, tuple[weakref.ref[torch.Tensor], frozenset[str]]] = {}
+        """The ``id`` of a tensor to itself, and to the names whose values at the step before it was computed from."""
+
+    def values(self) -> tuple[dict[str, tuple[float, ...]], frozenset[str]]:
+        """Some sums of the elements of each tensor, by name, and the names of those that are carried on."""
+        with torch._C.DisableTorchFunction():
+            found = dict(self._found())
+            values = {name: glance(tensor) for name, tensor in found.items()}
+        loose = {name: tensor for name, tensor in found.items() if tensor.grad_fn is None}
+        carried = frozenset(name for name, tensor in loose.items() if self._is_carried(name, tensor))
+        self._before = {name: weakref.ref(tensor) for name, tensor in loose.items()}
+        self._origins = {id(one): (weakref.ref(one), frozenset((name,))) for name, one in loose.items()}
+        return values, carried
+
+    def _is_carried(self, name: str, tensor: torch.Tensor) -> bool:
+        before = self._before.get(name)
+        return before is not None and (before() is tensor or name in self._names_in((tensor,)))
+
+    def after_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
+        """Note that a call of torch has computed *result*."""
+        if not self._origins:
+            return
+        names = self._names_in((*args, *kwargs.values()))
+        if names:
+            for one in result if isinstance(result, (list, tuple)) else (result,):
+                if isinstance(one, torch.Tensor) and one.grad_fn is None:
+                    self._origins[id(one)] = weakref.ref(one), names
+
+    def _names_in(self, values: Iterable[Any]) -> frozenset[str]:
+        """The names from whose values at the step before one of *values* was computed."""
+        found: frozenset[str] = frozenset()
+        for value in values:
+            for one in value if isinstance(value, (list, tuple)) else (value,):
+                origin = self._origins.get(id(one))
+                if origin is not None and origin[0]() is one:
+                    found |= origin[1]
+        return found
+
+    def _found(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """The tensors that are compared, by name."""
+        seen, left, budget = set[int](), MOST, [OBJECTS]
+        for space, _, _ in namespaces(self._root):
+            for key, value in list(space.items()):
+                if key.startswith("__"):
+                    continue
+                for name, tensor in self._inside(key, value, seen, budget, DEPTH):
+                    if self._is_compared(tensor):
+                        yield name, tensor
+                        left -= 1
+                        if not left:
+                            return
+
+    def _is_compared(self, tensor: torch.Tensor) -> bool:
+        """Whether *tensor* holds numbers, and no optimizer has it."""
+        known = self._parameters.find(tensor)
+        plain = tensor.layout == torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
+        return plain and tensor.dtype.is_floating_point and not (known is not None and known.in_optimizer)
+
+    def _inside(
+        self, name: str, value: Any, seen: set[int], budget: list[int], depth: int
+    ) -> Iterator[tuple[str, torch.Tensor]]:
+        """The tensors that *value* leads to, each under the first name that leads to it."""
+        if id(value) in seen or budget[0] <= 0:
+            return
+        budget[0] -= 1
+        if isinstance(value, torch.Tensor):
+            seen.add(id(value))
+            if value.numel():
+                yield name, value
+        elif depth and not isinstance(value, OPAQUE):
+            seen.add(id(value))
+            for key, inner in self._parts(value):
+                yield from self._inside(f"{name}{key}", inner, seen, budget, depth - 1)
+
+    @staticmethod
+    def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+        """The elements of a container, the attributes of an object of the user's, the tensors of a module."""
+        if isinstance(value, dict):
+            yield from ((f"[{key!r}]", one) for key, one in list(value.items()) if isinstance(key, (str, int)))
+        elif isinstance(value, (list, tuple, deque)):
+            yield from ((f"[{number}]", value[number]) for number in range(min(len(value), FIRST)))
+        elif isinstance(value, torch.nn.Module):
+            for key, one in list(vars(value).items()):
+                if key == "_buffers" and isinstance(value, _NormBase):
+                    continue  # what a batch norm is called with is compared instead
+                if key in ("_parameters", "_buffers", "_modules"):
+                    yield from ((f".{part}", inner) for part, inner in list(one.items()))
+                elif not key.startswith("_"):
+                    yield f".{key}", one
+        elif type(value).__module__.partition(".")[0] not in CLOSED:
+            attributes = getattr(value, "__dict__", None)
+            if isinstance(attributes, dict):
+                yield from ((f".{key}", one) for key, one in list(attributes.items()) if isinstance(key, str))
+
+
+def glance(tensor: torch.Tensor) -> tuple[float, ...]:
+    """Some sums of elements from all over *tensor*."""
+    flat = tensor.detach().reshape(-1)
+    sample = flat[:: max(1, flat.numel() // SAMPLE)][:SAMPLE].to("cpu", torch.float64)
+    if sample.numel() <= WIDTH:
+        return tuple(sample.tolist())
+    padded = torch.nn.functional.pad(sample, (0, -sample.numel() % WIDTH))
+    return tuple(padded.view(WIDTH, -1).sum(1).tolist())
