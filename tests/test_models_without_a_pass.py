@@ -74,3 +74,40 @@ class Net(BaseModule):
 def test_the_lists_of_layers_of_openmmlab_are_torchs(library: str) -> None:
     [found] = analyse(OF_OPENMMLAB.replace("LIBRARY", library), "net.py").findings
     assert (found.code, found.cause.line) == ("AF201", 26)
+
+
+CONV_MODULES = """\
+from torch import nn
+from LIBRARY import ConvModule
+
+class Neck(nn.Module):
+    def __init__(self, count, norm_cfg=None, act_cfg=None):
+        super().__init__()
+        self.lateral = nn.ModuleList(ConvModule(8, 8, 1, norm_cfg=norm_cfgOPTIONS) for _ in range(count))
+
+    def forward(self, features):
+        x = self.lateral[0](features[0])
+        for i, feature in enumerate(features):
+            if i != 0:
+                x += self.lateral[i](feature)
+        return x
+"""
+
+
+@pytest.mark.parametrize("library", ["mmcv.cnn", "mmcv.cnn.bricks"])
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ("", ["AF201"]),
+        (", inplace=False", ["AF201"]),
+        (', act_cfg=dict(type="Sigmoid")', ["AF201"]),
+        (', act_cfg={"type": "Swish"}', []),
+        (", act_cfg=None", []),
+        (", act_cfg=act_cfg", []),
+        (', act_cfg=dict(type="Mine")', []),
+        (', order=("act", "conv", "norm")', []),
+    ],
+)
+def test_the_convolutions_of_openmmlab_end_in_an_activation(library: str, options: str, found: list[str]) -> None:
+    text = CONV_MODULES.replace("LIBRARY", library).replace("OPTIONS", options)
+    assert [one.code for one in analyse(text, "neck.py").findings] == found

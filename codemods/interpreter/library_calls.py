@@ -24,6 +24,7 @@ from autofix.codemods.interpreter.library import (  # noqa: F401
     nn,
     numpy,
     objects,
+    openmmlab,
     operator,
     patterns,
     queues,
