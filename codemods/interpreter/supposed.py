@@ -186,7 +186,7 @@ def _input(interp: Interpreter, parameter: ast.arg) -> Value:
     return given
 
 
-_IN_TYPES = re.compile(r"Tensor\b|\bVariable\b|\bAny\b|\bobject\b|\w*(?:Float|Int|Bool|Num|Shaped)\[")
+_IN_TYPES = re.compile(r"Tensor(?:Type)?\b|\bVariable\b|\bAny\b|\bobject\b|\w*(?:Float|Int|Bool|Num|Shaped)\[")
 """What says in an annotation that a parameter may be a tensor, or a container of tensors."""
 
 
