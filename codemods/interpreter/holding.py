@@ -238,11 +238,22 @@ def _graphs_of(interp: Interpreter, value: Value, depth: int = 2) -> Iterator[tu
             yield from _graphs_of(interp, slot.value, depth - 1)
 
 
-def summed(interp: Interpreter, before: Value, after: Value, node: ast.stmt, name: str, *, adds: bool = True) -> None:
+def summed(
+    interp: Interpreter,
+    before: Value,
+    after: Value,
+    node: ast.stmt,
+    name: str,
+    *,
+    adds: bool = True,
+    joins: bool = False,
+) -> None:
     """A name was given a new value, or a container of such, made of its old one, and maybe of something with a graph.
 
-    *adds* says that it puts the old one and others together.  A state that is computed of the last one, and nothing
-    more, is a model's output maybe, with one graph from beginning to end: only in a loop of passes is that too much.
+    *adds* says that it puts the old one and others together, *joins* that it does so if the old one is near enough to
+    be among these: a layer with a residual connection joins, too.  A state that is computed of the last one, and
+    nothing more, is a model's output maybe, with one graph from beginning to end: only in a loop of passes is that too
+    much.
     """
     if not interp.loops:
         return
@@ -263,6 +274,7 @@ def summed(interp: Interpreter, before: Value, after: Value, node: ast.stmt, nam
     point = crossing(earlier.loops, interp.loops)
     if grown and not (point is not None and _begins_again(name, point.statement.node)):
         in_place = before is after
+        adds = adds or (joins and any(_is_near(cell.node, node, earlier.clock, DEPTH) for cell, _ in grown))
         _note(interp, earlier._replace(loops=interp.loops, name=name), earlier, grown, adds=adds, in_place=in_place)
 
 
@@ -301,6 +313,15 @@ def gathered(
 ) -> None:
     """A statement has put another graph into a tensor, in place; that may be the frozen parameter *updated*."""
     _note(interp, kept, earlier, [(cell, None)], updated=updated, in_place=True)
+
+
+def _is_near(node: Node | None, statement: ast.AST, until: int, depth: int) -> bool:
+    """Whether a node takes in, behind few operations, what a statement has kept until a moment."""
+    return node is not None and any(
+        any(kept.statement.node is statement and kept.clock <= until for kept in operand.provenance)
+        or (depth > 0 and operand.node.leaf is None and _is_near(operand.node, statement, until, depth - 1))
+        for operand in node.operands
+    )
 
 
 def taken_in(node: Node, statement: ast.AST, until: int) -> StoreEvent | None:

@@ -183,8 +183,9 @@ def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, n
             if isinstance(item, Sequence) and isinstance(text, _BUILDING):
                 holding.rebuilt(interp, before, item, node, name)
             else:
-                adds = not isinstance(item, TensorRef) or _adds(text) or _joins(item)
-                holding.summed(interp, before, item, node, name, adds=adds)
+                adds = not isinstance(item, TensorRef) or _adds(text)
+                joins = isinstance(item, TensorRef) and _joins(item)
+                holding.summed(interp, before, item, node, name, adds=adds, joins=joins)
         if counter and isinstance(value, (int, float)):
             interp.widening.counts(home, since, node)
     return "raise" if interp.exceptions.exited else ""

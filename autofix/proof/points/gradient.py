@@ -547,8 +547,10 @@ def begins_alike(before: RunRecord, reference: RunRecord, after: RunRecord, star
     if 0 < len(theirs) < len(mine):
         losses, total = [sum(p.losses) for p in mine], sum(sum(p.losses) for p in theirs)
         return any(math.isclose(total, one, rel_tol=EXACT) for one in (losses[-1], sum(losses)))
-    done = [p for p in before.passes[: failure.passes] if reference.optimizers and p.step == start]
-    return all(same_losses(a.losses, b.losses) for a, b in zip(done, theirs, strict=False))
+    # What `autograd.grad` was called for is computed with weights that begin afresh, too.
+    done = [p for p in before.passes[: failure.passes] if reference.optimizers and p.step == start and p.trains]
+    begun = [p for p in theirs if p.trains]
+    return all(same_losses(a.losses, b.losses) for a, b in zip(done, begun, strict=False))
 
 
 def is_all_past(ours: Sequence[Moment], wanted: set[int]) -> bool:

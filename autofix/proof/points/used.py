@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from autofix.child.recorded import STEPS, Pass, Step
 from autofix.execution.record import Outcome, RunRecord
@@ -20,6 +21,8 @@ FEWEST = 4
 """Backward passes from which on their steps are counted."""
 USED = 1e-3
 """Relative difference up to which two gradients of which a step is made count as equal."""
+ROUNDING = 1e-4
+"""Relative difference up to which the values of two parameters count as equal."""
 BY_HAND = 0.05
 """Relative difference up to which two movements by one gradient count as equal: they are differences of floats."""
 TURNED = 0.2
@@ -159,9 +162,11 @@ def changed_beside(reference: RunRecord, after: RunRecord) -> str:
     """Member of an optimizer that is changed beside its steps otherwise than in the reference; or empty."""
     indices, spare = matching(reference, after), max(1, len(reference.optimizers))
     ours, theirs = _behind_steps(reference), _behind_steps(after)
-    for (step, i), (begun, ended) in sorted(ours.items()):
-        begun_now, ended_now = theirs.get((step, indices.get(i, -1)), ("", ""))
-        if begun == begun_now != ended_now != ended != begun:
+    for (step, i), one in sorted(ours.items()):
+        other = theirs.get((step, indices.get(i, -1)))
+        if other is None or reference.parameters[i].optimizer is None:
+            continue  # what holds copies of an optimizer's members takes over their rounding
+        if one.bits[0] == other.bits[0] and _moves_otherwise(one, other):
             return f"{reference.parameters[i].name} is changed otherwise behind step {step} than in the original"
     for mine, others in _by_optimizer(reference, after):
         pairs = list(zip(mine, others, strict=False))
@@ -198,17 +203,35 @@ def _functions(calls: frozenset[str]) -> set[str]:
     return {call.partition("(")[0] for call in calls}
 
 
-def _behind_steps(record: RunRecord) -> dict[tuple[int, int], tuple[str, str]]:
-    """Fingerprints of each parameter behind a step, and before the pass that follows it."""
-    before: dict[int, Mapping[int, str]] = {}
+class _Behind(NamedTuple):
+    """A parameter behind a step and before the pass that follows it."""
+
+    bits: tuple[str, str]
+    """Its fingerprints there."""
+    values: tuple[float, ...]
+    """Its values before the pass."""
+
+
+def _moves_otherwise(mine: _Behind, now: _Behind) -> bool:
+    """Whether two parameters that were alike behind a step are no longer, by more than rounding, before the pass."""
+    if not mine.bits[0] != mine.bits[1] != now.bits[1] != now.bits[0]:
+        return False
+    if not mine.values or len(mine.values) != len(now.values):
+        return True
+    return math.dist(mine.values, now.values) > ROUNDING * size(mine.values)
+
+
+def _behind_steps(record: RunRecord) -> dict[tuple[int, int], _Behind]:
+    """Each parameter behind a step, by the number of the step and its index."""
+    before: dict[int, Pass] = {}
     for one in record.passes:
-        before.setdefault(one.step, one.state)
+        before.setdefault(one.step, one)
     return {
-        (step.number, index): (bits, before[step.number][index])
+        (step.number, index): _Behind((bits, following.state[index]), following.values.get(index, ()))
         for step in record.updates
-        if step.number in before
+        if (following := before.get(step.number)) is not None
         for index, bits in step.state.items()
-        if index in before[step.number]
+        if index in following.state
     }
 
 
