@@ -27,7 +27,7 @@ from autofix.proof.points.agreement import (
 )
 from autofix.proof.points.base import Point, Verdict, not_deterministic, nothing_alike, unproved
 from autofix.proof.points.executed import MORE, unshown
-from autofix.proof.points.failure import BASE_CHANGED, UNREDUCED, clean_after, fails_before, what_remains
+from autofix.proof.points.failure import BASE_CHANGED, LEAF_CHANGED, UNREDUCED, clean_after, fails_before, what_remains
 from autofix.proof.points.gradient import Kind, gradient, of_present_values
 from autofix.proof.points.held import held, points_between
 from autofix.proof.points.held import points as points_of_held
@@ -419,7 +419,7 @@ def _set_apart(original: Original, patched: Script, certificate: Certificate) ->
         set_otherwise(reference, after)
         or steps_again(reference, after)
         or updated_beside(reference, after)
-        or changed_beside(reference, after)
+        or ("" if _by_mistake(before) else changed_beside(reference, after))
         or scheduled_otherwise(reference, after)
         or clipped_otherwise(reference, after)
         or called_in_other_mode(reference, after)
@@ -569,7 +569,7 @@ def _kept_otherwise(
     """
     if original.before.failure is None or not is_in_turn(moving, there):
         return {}
-    if detail := left_out_otherwise(moving, there):
+    if not _by_mistake(original.before) and (detail := left_out_otherwise(moving, there)):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=detail)}
     others = kept_otherwise(moving, there, carried(moving))
     if not others:
@@ -611,11 +611,12 @@ def _other_objective(
                 reason = again
             unseen = unseen and (says_nothing(*alike) or draws_apart(*alike))
     live = (original.further if promises.by_hand else reference), after
-    if setting := _set_otherwise(live, (frozen, there)):
+    if setting := _set_otherwise(original.before, live, (frozen, there)):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=setting)}
     if not reason and (use := used_otherwise(frozen, there, start)):
         reason = f"a step is {use}"
-    mode = left_out_otherwise(frozen, there) if promises.by_hand else ""
+    by_hand = promises.by_hand and not _by_mistake(original.before)
+    mode = left_out_otherwise(frozen, there) if by_hand else ""
     mode = mode or called_otherwise(frozen, there) or normalised_otherwise(frozen, there) or called_in_other_mode(*live)
     if not reason and mode:
         return {4: replace(trains, verdict=Verdict.FAILED, detail=mode)}
@@ -668,7 +669,7 @@ def _attached_in_part(original: Original, patched: Script, gradients: Point) -> 
     return {5: replace(gradients, verdict=Verdict.NOT_PROVED, detail=detail, optional=False)}
 
 
-def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, RunRecord]) -> str:
+def _set_otherwise(before: RunRecord, live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, RunRecord]) -> str:
     """Difference from the original in the steering of training, by runs with and without updates; or empty."""
     return (
         set_otherwise(*still)
@@ -678,11 +679,16 @@ def _set_otherwise(live: tuple[RunRecord, RunRecord], still: tuple[RunRecord, Ru
         or steps_apart(*still)
         or moved_otherwise(*live)
         or updated_beside(*live)
-        or changed_beside(*live)
+        or ("" if _by_mistake(before) else changed_beside(*live))
         or scheduled_otherwise(*live)
         or clipped_otherwise(*live)
         or forgets(*live)
     )
+
+
+def _by_mistake(before: RunRecord) -> bool:
+    """Whether the original fails because it changes a member of an optimizer beside its steps."""
+    return before.failure is not None and LEAF_CHANGED in before.failure.error.message
 
 
 def bounds(before: RunRecord, *, reference: bool = False) -> Bounds:

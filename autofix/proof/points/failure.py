@@ -43,11 +43,12 @@ def fails_before(before: RunRecord, expected_error: str) -> Point:
 
 UNREDUCED = "grad can be implicitly created only for scalar outputs"
 BASE_CHANGED = "another view of its base has been modified inplace"
+LEAF_CHANGED = "leaf Variable that requires grad"
 TAPE = (
     "backward through the graph a second time",
     "modified by an inplace operation",
     GRAPHLESS,
-    "leaf Variable that requires grad",
+    LEAF_CHANGED,
     "is a view and is being modified inplace",
     BASE_CHANGED,
     "Can't detach views in-place",

@@ -35,6 +35,8 @@ def kept_otherwise(reference: RunRecord, after: RunRecord, names: frozenset[str]
 
 def _differs(name: str, ours: Sequence[Step], theirs: Sequence[Step]) -> bool:
     values = [(at, step.kept[name]) for at, step in enumerate(ours[: len(theirs)]) if name in step.kept]
+    if all(len(value) == 1 for _, value in values) and not any(name in step.kept for step in theirs):
+        return False  # a total that is a number of Python's now
     missing = sum(not _is_there(name, value, values[0][1], theirs[max(0, at - 1) : at + 2]) for at, value in values)
     return missing >= FEWEST
 
