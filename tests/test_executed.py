@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,10 +11,9 @@ from autofix.child.job import Watched
 from autofix.execution.runner import Script, run
 from autofix.proof.changed import changes, watched
 from autofix.proof.promises import Promises
-from autofix.proof.prove import Certificate, Limits, Original, prove
+from autofix.proof.prove import Original, prove
+from tests.by_hand import LIMITS, PATH, judged
 
-PATH = Path(__file__).parent / "no_such_folder" / "train.py"
-LIMITS = Limits(timeout=60)
 TRAIN = """\
 import copy
 import torch
@@ -45,16 +42,6 @@ FIXED = TRAIN.replace("0.5 * carried +", "0.5 * carried.detach() +")
 NOT_EXECUTED = "train.py:{} of the patched source: changed, and not executed in the steps that were watched"
 
 
-@cache
-def original() -> Original:
-    return Original(Script(PATH, text=TRAIN), LIMITS)
-
-
-def judged(text: str, before: Callable[[], Original] = original) -> Certificate:
-    _, patched = watched(before().script, Script(PATH, text=text))
-    return prove(before(), patched, Promises(by_hand=True))
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -67,7 +54,7 @@ def judged(text: str, before: Callable[[], Original] = original) -> Certificate:
 )
 def test_what_was_executed_is_proved(old: str, new: str) -> None:
     assert old in FIXED
-    certificate = judged(FIXED.replace(old, new))
+    certificate = judged(TRAIN, FIXED.replace(old, new))
     assert certificate.proved, certificate.points
 
 
@@ -113,7 +100,7 @@ def cut(h):
 @pytest.mark.parametrize("name", CUTS)
 def test_a_branch_for_another_type_need_not_be_executed(name: str) -> None:
     fixed = TRAIN.replace("for step in", f"{CUTS[name]}for step in").replace("0.5 * carried +", "0.5 * cut(carried) +")
-    certificate = judged(fixed)
+    certificate = judged(TRAIN, fixed)
     assert certificate.proved, certificate.points
 
 
@@ -129,9 +116,8 @@ def test_a_branch_for_another_type_need_not_be_executed(name: str) -> None:
 def test_a_branch_within_the_one_for_the_type_must_be_executed(old: str, new: str, line: int) -> None:
     assert old in CUTS["else"]
     cut = CUTS["else"].replace(old, new)
-    certificate = judged(
-        TRAIN.replace("for step in", f"{cut}for step in").replace("0.5 * carried +", "0.5 * cut(carried) +")
-    )
+    fixed = TRAIN.replace("for step in", f"{cut}for step in").replace("0.5 * carried +", "0.5 * cut(carried) +")
+    certificate = judged(TRAIN, fixed)
     assert not certificate.proved
     assert NOT_EXECUTED.format(line) in certificate.points[1].detail
 
@@ -168,7 +154,7 @@ def test_a_branch_within_the_one_for_the_type_must_be_executed(old: str, new: st
 )
 def test_what_was_not_executed_is_not_proved(old: str, new: str, number: int, reason: str) -> None:
     assert old in FIXED
-    certificate = judged(FIXED.replace(old, new))
+    certificate = judged(TRAIN, FIXED.replace(old, new))
     assert not certificate.proved
     assert reason in certificate.points[number - 1].detail
 
@@ -189,7 +175,7 @@ def test_what_was_not_executed_is_not_proved(old: str, new: str, number: int, re
 def test_a_value_that_a_number_decides_on_later(old: str, new: str, line: int) -> None:
     fixed = FIXED.replace(old, new)
     fixed, line = (f"class keeper:\n    step = 0\n{fixed}", line + 2) if "keeper" in new else (fixed, line)
-    certificate = judged(fixed)
+    certificate = judged(TRAIN, fixed)
     assert not certificate.proved
     assert f"train.py:{line} of the patched source: a number decides" in certificate.points[1].detail, (
         certificate.points
@@ -209,7 +195,7 @@ def test_a_value_that_a_number_decides_on_later(old: str, new: str, line: int) -
     ids=["now and then", "at the last", "always of the same numbers", "a text", "in turn", "printed"],
 )
 def test_a_value_that_turns_or_never_can_is_proved(old: str, new: str) -> None:
-    certificate = judged(FIXED.replace(old, new))
+    certificate = judged(TRAIN, FIXED.replace(old, new))
     assert certificate.proved, certificate.points
 
 
@@ -219,11 +205,6 @@ SCHEDULED = TRAIN.replace("for step in", f"{PLAN}for step in").replace(
     "    opt.step()\n", f"{CLIP}    opt.step()\n    plan.step()\n"
 )
 RIGHT = SCHEDULED.replace("0.5 * carried +", "0.5 * carried.detach() +")
-
-
-@cache
-def scheduled() -> Original:
-    return Original(Script(PATH, text=SCHEDULED), LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -243,14 +224,14 @@ def scheduled() -> Original:
 )
 def test_what_has_no_effect_in_the_watched_steps_is_not_left_out(old: str, new: str, reason: str) -> None:
     assert old in RIGHT
-    certificate = judged(RIGHT.replace(old, new), scheduled)
+    certificate = judged(SCHEDULED, RIGHT.replace(old, new))
     assert not certificate.proved
     assert reason in certificate.points[3].detail
 
 
 def test_a_scheduler_may_step_first() -> None:
     right = RIGHT.replace("    plan.step()\n", "").replace("    opt.step()\n", "    plan.step()\n    opt.step()\n")
-    certificate = judged(right, scheduled)
+    certificate = judged(SCHEDULED, right)
     assert certificate.proved, certificate.points
 
 

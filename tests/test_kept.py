@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 import pytest
 
-from autofix.proof.changed import watched
-from autofix.proof.promises import Promises
-from autofix.proof.prove import HELD, Certificate, Limits, Original, Script, prove
-
-LIMITS = Limits(timeout=60)
-PATH = Path(__file__).parent / "no_such_folder" / "train.py"
+from autofix.proof.prove import HELD
+from tests.by_hand import judged
 
 TRAIN = """\
 import copy
@@ -84,16 +77,6 @@ UPDATES = {
 def script(name: str) -> str:
     start, update = UPDATES[name]
     return TRAIN.replace("START", start).replace("UPDATE", update)
-
-
-@cache
-def original(text: str) -> Original:
-    return Original(Script(PATH, text=text), LIMITS)
-
-
-def judged(text: str, fixed: str) -> Certificate:
-    _, patched = watched(original(text).script, Script(PATH, text=fixed))
-    return prove(original(text), patched, Promises(by_hand=True))
 
 
 def fix(text: str) -> str:
@@ -279,7 +262,6 @@ STORED = "        shadow[k] = 0.9 * shadow[k] + 0.1 * p\n"
 )
 def test_a_leak_is_repaired_and_all_else_goes_on(new: str, other: str, reason: str) -> None:
     fixed = LEAK.replace(STORED, new)
-    _, patched = watched(original(LEAK).script, Script(PATH, text=fixed.replace(other, "") if other else fixed))
-    certificate = prove(original(LEAK), patched, Promises(by_hand=True), expected_error=HELD)
+    certificate = judged(LEAK, fixed.replace(other, "") if other else fixed, HELD)
     assert certificate.proved is not bool(reason), certificate.points
     assert reason in certificate.points[3].detail

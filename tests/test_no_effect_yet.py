@@ -3,17 +3,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 import pytest
 
-from autofix.proof.changed import watched
-from autofix.proof.promises import Promises
-from autofix.proof.prove import Certificate, Limits, Original, Script, prove
+from tests.by_hand import edited, judged
 
-LIMITS = Limits(timeout=60)
-PATH = Path(__file__).parent / "no_such_folder" / "train.py"
 UNSEEN = "which has no effect in the steps that were watched"
 
 STATE = """\
@@ -93,20 +86,6 @@ for i in range(40):
 SUM = ("h += 0.1", "h = h + 0.1")
 
 
-@cache
-def original(text: str) -> Original:
-    return Original(Script(PATH, text=text), LIMITS)
-
-
-def judged(text: str, edits: tuple[tuple[str, str], ...]) -> Certificate:
-    fixed = text
-    for old, new in edits:
-        assert old in fixed
-        fixed = fixed.replace(old, new, 1)
-    _, patched = watched(original(text).script, Script(PATH, text=fixed))
-    return prove(original(text), patched, Promises(by_hand=True))
-
-
 @pytest.mark.parametrize(
     ("text", "edits"),
     [
@@ -139,7 +118,7 @@ def judged(text: str, edits: tuple[tuple[str, str], ...]) -> Certificate:
     ],
 )  # fmt: skip
 def test_right(text: str, edits: tuple[tuple[str, str], ...]) -> None:
-    certificate = judged(text, edits)
+    certificate = judged(text, edited(text, edits))
     assert certificate.proved, certificate.points
 
 
@@ -189,6 +168,6 @@ def test_right(text: str, edits: tuple[tuple[str, str], ...]) -> None:
     ],
 )  # fmt: skip
 def test_wrong(text: str, edits: tuple[tuple[str, str], ...], number: int, reason: str) -> None:
-    certificate = judged(text, edits)
+    certificate = judged(text, edited(text, edits))
     assert not certificate.proved
     assert reason in certificate.points[number - 1].detail, certificate.points

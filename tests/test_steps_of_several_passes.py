@@ -3,17 +3,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 import pytest
 
-from autofix.proof.changed import watched
-from autofix.proof.promises import Promises
-from autofix.proof.prove import Certificate, Limits, Original, Script, prove
-
-LIMITS = Limits(timeout=60)
-PATH = Path(__file__).parent / "no_such_folder" / "train.py"
+from tests.by_hand import edited, judged
 
 HEADS = """\
 import torch
@@ -102,20 +94,6 @@ THAWED = ("og.step()", "og.step()\n    for p in D.parameters():\n        p.requi
 LOSS = "        loss = (head(features)[:, 0] - y[:, k]).pow(2).mean()\n        loss.backward()\n"
 
 
-@cache
-def original(text: str) -> Original:
-    return Original(Script(PATH, text=text), LIMITS)
-
-
-def judged(text: str, edits: tuple[tuple[str, str], ...]) -> Certificate:
-    fixed = text
-    for old, new in edits:
-        assert old in fixed
-        fixed = fixed.replace(old, new, 1)
-    _, patched = watched(original(text).script, Script(PATH, text=fixed))
-    return prove(original(text), patched, Promises(by_hand=True))
-
-
 @pytest.mark.parametrize(
     ("text", "edits"),
     [
@@ -154,7 +132,7 @@ def judged(text: str, edits: tuple[tuple[str, str], ...]) -> Certificate:
     ],
 )  # fmt: skip
 def test_right(text: str, edits: tuple[tuple[str, str], ...]) -> None:
-    certificate = judged(text, edits)
+    certificate = judged(text, edited(text, edits))
     assert certificate.proved, certificate.points
 
 
@@ -184,6 +162,6 @@ def test_right(text: str, edits: tuple[tuple[str, str], ...]) -> None:
     ],
 )  # fmt: skip
 def test_wrong(text: str, edits: tuple[tuple[str, str], ...], reason: str) -> None:
-    certificate = judged(text, edits)
+    certificate = judged(text, edited(text, edits))
     assert not certificate.proved
     assert reason in certificate.points[4].detail, certificate.points

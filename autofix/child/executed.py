@@ -246,11 +246,12 @@ class _Source:
         for unit, (line, end_line, column, end_column) in enumerate(positions):
             if line is None or end_line is None or column is None or end_column is None:
                 continue
-            for index, (first, last, begin, end) in enumerate(self._spans):
-                if (first, begin) <= (line, column) and (end_line, end_column) <= (last, end):
+            place = line, end_line, column, end_column
+            for index, span in enumerate(self._spans):
+                if _within(place, span):
                     places.setdefault(unit, set()).add(index)
             for number, (span, turn) in enumerate(self._turns):
-                if number not in found and _within((line, end_line, column, end_column), span):
+                if number not in found and _within(place, span):
                     found.add(number)
                     begun.setdefault(unit, []).append(turn)
         self._places[code], self._turns_at[code] = places, begun

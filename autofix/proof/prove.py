@@ -418,10 +418,7 @@ def _set_apart(original: Original, patched: Script, certificate: Certificate) ->
     detail = (
         set_otherwise(reference, after)
         or steps_again(reference, after)
-        or updated_beside(reference, after)
-        or ("" if _by_mistake(before) else changed_beside(reference, after))
-        or scheduled_otherwise(reference, after)
-        or clipped_otherwise(reference, after)
+        or _steered_otherwise(before, (reference, after))
         or called_in_other_mode(reference, after)
         or _ends_unseen(original, certificate)
     )
@@ -430,7 +427,7 @@ def _set_apart(original: Original, patched: Script, certificate: Certificate) ->
     if "cancelled_pass" not in certificate.points[2].figures:
         return {}
     # What was computed before these passes keeps its values, whatever graph it has.
-    moving, there = original.driven(apart=False), run(patched, original.limits, driven(before))
+    moving, there = _moved_alike(original, patched)
     gradients = certificate.points[4]
     if reason := otherwise_where_driven(moving, there, math.inf):
         return {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)}
@@ -524,7 +521,7 @@ def _refused(original: Original, patched: Script, certificate: Certificate, prom
     keeps = Keeps.SMOOTH not in promises and _keeps_values(gradients)
     if keeps or (certificate.reference is original.reference and moved_as_kept(original.frozen, original.further)):
         apart = certificate.reference is not original.reference
-        moving, there = original.driven(apart=apart), run(patched, original.limits, driven(original.before))
+        moving, there = _moved_alike(original, patched, apart=apart)
         cancelled = "cancelled_pass" in certificate.points[2].figures
         refused = _driven_otherwise(original, moving, there, gradients, cancelled=cancelled) if keeps else {}
         refused = refused or _kept_otherwise(original, moving, there, trains, alone=not keeps)
@@ -542,6 +539,11 @@ def _keeps_values(gradients: Point) -> bool:
     """Whether a patch computes nothing anew: at most it takes values off their graphs."""
     kinds = {one["kind"] for one in gradients.figures.get("parameters", {}).values()}
     return kinds <= {Kind.EXACT, Kind.TRUNCATED}
+
+
+def _moved_alike(original: Original, patched: Script, *, apart: bool = False) -> tuple[RunRecord, RunRecord]:
+    """Runs of both scripts in which each step moves its parameters in a prescribed way."""
+    return original.driven(apart=apart), run(patched, original.limits, driven(original.before))
 
 
 def _driven_otherwise(
@@ -647,7 +649,7 @@ def _begun(original: Original, patched: Script, after: RunRecord, promises: Prom
     setting = set_otherwise(before, after) or ends_elsewhere(before, after)
     refused = {4: replace(points[3], verdict=Verdict.FAILED, detail=setting)} if setting else {}
     if not refused and promises.by_hand:
-        moving, there = original.driven(apart=False), run(patched, original.limits, driven(before))
+        moving, there = _moved_alike(original, patched)
         refused = _driven_otherwise(original, moving, there, points[4])
         refused = refused or _attached_in_part(original, patched, points[4])
     return _with(Certificate(points, before, after), refused)
@@ -678,11 +680,18 @@ def _set_otherwise(before: RunRecord, live: tuple[RunRecord, RunRecord], still: 
         or steps_again(*still)
         or steps_apart(*still)
         or moved_otherwise(*live)
-        or updated_beside(*live)
+        or _steered_otherwise(before, live)
+        or forgets(*live)
+    )
+
+
+def _steered_otherwise(before: RunRecord, live: tuple[RunRecord, RunRecord]) -> str:
+    """Difference from the original in what happens to parameters and gradients beside passes and steps; or empty."""
+    return (
+        updated_beside(*live)
         or ("" if _by_mistake(before) else changed_beside(*live))
         or scheduled_otherwise(*live)
         or clipped_otherwise(*live)
-        or forgets(*live)
     )
 
 

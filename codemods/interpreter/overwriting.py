@@ -249,15 +249,13 @@ def _carried(interp: Interpreter, kept: StoreEvent | None, cell: TensorImpl) -> 
 
     So is what it has written into the tensor of which this one was computed: ``queue = queue.roll(8, 0)``.
     """
-    if kept is None:
-        note_written(cell, kept)
-        return
-    node = kept.statement.node
-    earlier = next((one for one in cell.written if one.statement.node is node), None)
-    if earlier is None and cell.node is not None and interp.loops:
-        earlier = holding.taken_in(cell.node, node, kept.clock)
-    if earlier is not None:
-        holding.gathered(interp, kept, earlier, cell)
+    if kept is not None:
+        node = kept.statement.node
+        earlier = next((one for one in cell.written if one.statement.node is node), None)
+        if earlier is None and cell.node is not None and interp.loops:
+            earlier = holding.taken_in(cell.node, node, kept.clock)
+        if earlier is not None:
+            holding.gathered(interp, kept, earlier, cell)
     note_written(cell, kept)
 
 

@@ -66,9 +66,7 @@ def _lasts_until(
 
     ``total = x`` in the first iteration is of no concern to ``total += x`` in the next one, which has another ``x``.
     """
-    root = place
-    while isinstance(root, (cst.Attribute, cst.Subscript)):
-        root = root.value
+    root = _holder(place)
     if not isinstance(root, cst.Name) or root.value == "self":
         return True
     function = tree.function_of(statement)
@@ -144,14 +142,19 @@ def gives(statement: Statement, name: cst.Name, tree: Tree) -> bool:
 
 def _lasts(place: cst.BaseExpression, around: cst.For | cst.While | None, tree: Tree) -> bool:
     """Whether a container or object is there before the loop, so that the next iteration reads what it holds."""
-    root = place
-    while isinstance(root, (cst.Attribute, cst.Subscript)):
-        root = root.value
+    root = _holder(place)
     if not isinstance(root, cst.Name) or root.value == "self":
         return isinstance(root, cst.Name)
     if around is None or (isinstance(around, cst.For) and _has(around.target, root, tree)):
         return False
     return not any(gives(one, root, tree) for one in tree.statements_in(around))
+
+
+def _holder(place: cst.BaseExpression) -> cst.BaseExpression:
+    """What the attributes and items of a place are taken from: ``x`` of ``x.sums[0]``."""
+    while isinstance(place, (cst.Attribute, cst.Subscript)):
+        place = place.value
+    return place
 
 
 def _has(node: cst.CSTNode, name: cst.Name, tree: Tree) -> bool:

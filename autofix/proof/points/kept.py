@@ -79,7 +79,12 @@ def _values_of(name: str, record: RunRecord) -> list[Values]:
 def _moves(name: str, record: RunRecord) -> bool:
     """Whether the values of *name* change from step to step, by more than rounding."""
     first, *others = _values_of(name, record) or [()]
-    return any(_apart(first, value) > 10 * SAME * math.hypot(*first) for value in others)
+    return any(_is_other(first, value) for value in others)
+
+
+def _is_other(one: Values, other: Values) -> bool:
+    """Whether two values differ by more than rounding."""
+    return _apart(one, other) > 10 * SAME * math.hypot(*one)
 
 
 def of_weights(still: RunRecord, moving: RunRecord, *, alone: bool) -> frozenset[str]:
@@ -87,15 +92,14 @@ def of_weights(still: RunRecord, moving: RunRecord, *, alone: bool) -> frozenset
 
     With *alone*, they depend on nothing else: they stay as they are as well.
     """
-    names = frozenset(name for step in moving.updates for name in step.kept if _moves(name, moving))
+    names = frozenset(name for name in _known(moving) & _known(still) if _moves(name, moving))
     if alone:
-        return frozenset(n for n in names if n in _known(still) and not _moves(n, still))
+        return frozenset(name for name in names if not _moves(name, still))
     return frozenset(
         name
-        for name in names & _known(still)
+        for name in names
         if any(
-            _apart(one, other) > 10 * SAME * math.hypot(*one)
-            for one, other in zip(_values_of(name, still), _values_of(name, moving), strict=False)
+            _is_other(one, other) for one, other in zip(_values_of(name, still), _values_of(name, moving), strict=False)
         )
     )
 
