@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from autofix.codemods.autograd.graph import Tape
+from autofix.codemods.autograd.tape import Tape
+from autofix.codemods.autograd.walks import leaves_under
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import distinct
@@ -135,7 +136,7 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
     taken = (kept or frozen)[-1].frozen_at if frozen else None
     # The substitute for a comparison is a choice: the pass fails for certain, but not every loss is meant so.
     doubtful = any(node.opaque for node in graph) or any(one.how == "integer" for one in drops)
-    wanted = {leaf.name for leaf in {*cuts.leaves_under(graph), *kept} if leaf in owned}
+    wanted = {leaf.name for leaf in {*leaves_under(graph), *kept} if leaf in owned}
     constant = rootless.beside and not rootless.weighs and {one.how for one in drops} == {"tensors"}
     constant = constant and wanted <= {name for _, name in tape.trained}
     owner = tape.owners.get(kept[-1]) if kept else None
@@ -203,7 +204,7 @@ def _misses_a_group(rootless: BackwardWithoutGraph, tape: Tape) -> bool:
     guards = [one.guard for one in rootless.detachment.cuts if one.guard is not None]
     if any(_is_conditional(guard) for guard in guards):
         return False
-    behind = cuts.leaves_under(node for one in rootless.detachment.cuts for node in one.nodes)
+    behind = leaves_under(node for one in rootless.detachment.cuts for node in one.nodes)
     return any(
         group.leaves
         and group.leaves <= behind

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from autofix.codemods.autograd.graph import BackwardCall, Leaf, Node, distance, useful_edges
+from autofix.codemods.autograd.graph import BackwardCall, Leaf, Node, distance
+from autofix.codemods.autograd.walks import useful_edges
 from autofix.codemods.checks.known import Edge, Known, Place
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.sources import Site, last_name

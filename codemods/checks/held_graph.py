@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from autofix.codemods.autograd.graph import Tape
+from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.checks import readers
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autofix.codemods.autograd.graph import SavedTensorModified, Tape, crossing
+from autofix.codemods.autograd.graph import SavedTensorModified, crossing
+from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.checks import chains, separate_losses
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known

@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from autofix.codemods.autograd.graph import Tape
+from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
 from autofix.codemods.facts import (

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from autofix.codemods.autograd import catalogue, groups
-from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, LoopPoint, Node, StoreEvent, Tape, crossing
+from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, LoopPoint, Node, StoreEvent, crossing
+from autofix.codemods.autograd.tape import Tape
+from autofix.codemods.autograd.walks import nodes_under, operations_under
 from autofix.codemods.checks import chains, separate_losses, targets
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
@@ -134,23 +137,14 @@ def _replaces_a_leaf(stale: FreedGraphUse, kept: StoreEvent, tape: Tape) -> bool
     """
     if kept.form is not Form.TENSOR:
         return False
-    pending, seen, ends = [stale.node], {id(stale.node)}, []
-    while pending:
-        one = pending.pop()
-        if one.opaque or len(seen) > _FEW_NODES:
-            return False
-        for operand in one.operands:
-            leaf = operand.node.leaf
-            if leaf is not None:
-                if leaf not in tape.owned or {before.name for before in operand.provenance if before.name} != {
-                    kept.name
-                }:
-                    return False
-                ends.append(catalogue.keeps_shape(one.operation))
-            elif id(operand.node) not in seen:
-                seen.add(id(operand.node))
-                pending.append(operand.node)
-    return any(ends)
+    inner = list(islice(operations_under([stale.node]), _FEW_NODES + 1))
+    if len(inner) > _FEW_NODES or any(one.opaque for one in inner):
+        return False
+    ends = [(one, operand) for one in inner for operand in one.operands if operand.node.leaf is not None]
+    return all(
+        operand.node.leaf in tape.owned and {before.name for before in operand.provenance if before.name} == {kept.name}
+        for _, operand in ends
+    ) and any(catalogue.keeps_shape(one.operation) for one, _ in ends)
 
 
 _FEW_NODES = 16
@@ -241,14 +235,8 @@ _MOST_NODES = 4_000
 
 def _under(node: Node) -> list[Node]:
     """The nodes of the graph that ends in *node*, in the order in which they were made; none where there are many."""
-    reached = {id(node): node}
-    pending = [node]
-    while pending and len(reached) <= _MOST_NODES:
-        for operand in pending.pop().operands:
-            if id(operand.node) not in reached:
-                reached[id(operand.node)] = operand.node
-                pending.append(operand.node)
-    return sorted(reached.values(), key=lambda node: node.clock) if not pending else []
+    nodes = list(islice(nodes_under([node]), _MOST_NODES + 1))
+    return sorted(nodes, key=lambda node: node.clock) if len(nodes) <= _MOST_NODES else []
 
 
 def _computed_by(nodes: list[Node]) -> tuple[Span, ...]:

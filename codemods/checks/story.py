@@ -6,16 +6,9 @@ import ast
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from autofix.codemods.autograd.graph import (
-    BackwardCall,
-    Change,
-    LoopPoint,
-    Loops,
-    Node,
-    StoreEvent,
-    Tape,
-    crossing,
-)
+from autofix.codemods.autograd.graph import BackwardCall, Change, LoopPoint, Loops, Node, StoreEvent, crossing
+from autofix.codemods.autograd.tape import Tape
+from autofix.codemods.autograd.walks import nodes_under
 from autofix.codemods.facts import Carrier, Form
 from autofix.codemods.source.sources import Site
 
@@ -149,16 +142,10 @@ _MOST_NODES = 4_000
 
 def may_lead_nowhere(node: Node, tape: Tape) -> bool:
     """Whether a graph ends in nothing but parameters of what may have none, and that no optimizer holds."""
-    seen, pending = {id(node)}, [node]
-    while pending and len(seen) <= _MOST_NODES:
-        one = pending.pop()
-        if one.leaf is not None and (not one.leaf.doubtful or one.leaf in tape.owned):
+    for looked_at, one in enumerate(nodes_under([node]), 1):
+        if looked_at > _MOST_NODES or (one.leaf is not None and (not one.leaf.doubtful or one.leaf in tape.owned)):
             return False
-        for operand in one.operands:
-            if id(operand.node) not in seen:
-                seen.add(id(operand.node))
-                pending.append(operand.node)
-    return not pending
+    return True
 
 
 def part_of_opaque(node: Node) -> bool:

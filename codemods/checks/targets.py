@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.graph import FreedGraphUse, Leaf, LoopPoint, Node
-from autofix.codemods.interpreter import cuts
+from autofix.codemods.autograd.walks import leaves_under, nodes_under
 
 _FAR = 12
 """Operations on the way from a value to the comparison."""
@@ -31,7 +31,7 @@ def is_target(stale: FreedGraphUse, now: LoopPoint | None) -> bool:
         return node.clock <= stale.freed.clock if now is None else now not in node.loops
 
     below, reader = stale.node, stale.reader
-    mine = set(cuts.leaves_under([stale.node]))
+    mine = set(leaves_under([stale.node]))
     for _ in range(_FAR):
         if reader is None:
             return False
@@ -86,17 +86,7 @@ def _fresh_leaves(reader: Node, below: Node, is_older: Callable[[Node], bool]) -
 
     What reaches them through values from before the loop is no comparison: it is those that both are made of.
     """
-    pending = [operand.node for operand in reader.operands if operand.node is not below]
-    found: set[Leaf] = set()
-    if any(node.leaf is not None or is_older(node) for node in pending):
-        return found
-    seen = set(map(id, pending))
-    while pending:
-        node = pending.pop()
-        if node.leaf is not None:
-            found.add(node.leaf)
-        for operand in () if is_older(node) else node.operands:
-            if id(operand.node) not in seen:
-                seen.add(id(operand.node))
-                pending.append(operand.node)
-    return found
+    beside = [operand.node for operand in reader.operands if operand.node is not below]
+    if any(node.leaf is not None or is_older(node) for node in beside):
+        return set()
+    return {one.leaf for one in nodes_under(beside, lambda one: not is_older(one)) if one.leaf is not None}

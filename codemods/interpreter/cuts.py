@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.graph import Detachment, DetachSite, Leaf, Node, Operand, Saved
+from autofix.codemods.autograd.walks import leaves_under, nodes_under
 from autofix.codemods.facts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter import written
 from autofix.codemods.interpreter.state.incidents import BackwardWithoutGraph, UnusedInput
@@ -390,7 +391,7 @@ def is_unrecorded(detachment: Detachment) -> bool:
 def sent_back_in_part(interp: Interpreter, tops: Iterable[Node], node: ast.expr) -> None:
     """A pass was asked of what has a graph, but misses parts of it."""
     readers: dict[Detachment, list[Node]] = {}
-    for reader in nodes_under(tops).values():
+    for reader in nodes_under(tops):
         for detachment in reader.missing:
             readers.setdefault(detachment, []).append(reader)
     sums = _sums(tops)
@@ -417,39 +418,27 @@ def _is_spent(detachment: Detachment, reader: Node) -> bool:
 
     It is what the last iteration left: ``shift = loss.item()``.
     """
-    lost = nodes_under(node for one in detachment.cuts for node in one.nodes).values()
+    lost = nodes_under(node for one in detachment.cuts for node in one.nodes)
     return any(node.freed_by is not None and node.freed_by.clock < reader.clock for node in lost)
 
 
 def _sums(tops: Iterable[Node]) -> set[Node]:
     """The nodes that add terms of a loss: a sum of it, or of what is only scaled and added to others on the way."""
-    reached: set[Node] = set()
-    pending = list(tops)
-    while pending:
-        one = pending.pop()
-        if one in reached:
-            continue
-        reached.add(one)
-        if one.operation in groups.ADDS or (one.operation in groups.SCALES and len(one.operands) == 1):
-            pending += [operand.node for operand in one.operands]
-    return {one for one in reached if one.operation in groups.ADDS}
+    return {one for one in nodes_under(tops, _passes_terms_on) if one.operation in groups.ADDS}
+
+
+def _passes_terms_on(node: Node) -> bool:
+    """Whether the terms of a loss keep their gradients, but for a factor, on the way through a node."""
+    return node.operation in groups.ADDS or (node.operation in groups.SCALES and len(node.operands) == 1)
 
 
 def copied(interp: Interpreter, roots: list[Operand], node: ast.expr) -> bool:
     """Whether a pass reaches nothing but fresh leaves that are copies of what had a graph: it trains nothing."""
     leaves: list[Leaf] = []
-    known: set[Node] = set()
-    pending = [root.node for root in roots]
-    while pending:
-        one = pending.pop()
-        if one in known:
-            continue
-        known.add(one)
+    for one in nodes_under(root.node for root in roots):
         if one.leaf is not None:
             leaves.append(one.leaf)
-        elif one.operation == "sum_of" or (catalogue.is_operation(one.operation) and not one.opaque):
-            pending.extend(operand.node for operand in one.operands)
-        else:
+        elif one.operation != "sum_of" and (one.opaque or not catalogue.is_operation(one.operation)):
             return False
     if not leaves or any(leaf.copied is None or leaf in interp.tape.owned for leaf in leaves):
         return False
@@ -467,18 +456,18 @@ def part_beside(interp: Interpreter, roots: Iterable[Value], wanted: Value, node
     Nor is a parameter that plays no part in them, or that was detached on all its ways.
     """
     tops = [part.cell.node for part in _parts(roots) if isinstance(part, TensorRef) and part.cell.node is not None]
-    known = nodes_under(tops)
-    if not tops or any(one.opaque or one.doubtful for one in known.values()):
+    known = dict.fromkeys(nodes_under(tops))
+    if not tops or any(one.opaque or one.doubtful for one in known):
         return
-    used = {one.leaf for one in known.values() if one.leaf is not None}
+    used = {one.leaf for one in known if one.leaf is not None}
     used |= {one.within[0] for one in used if one.within is not None}  # tied weights
     for part in _parts([wanted]):
         if isinstance(part, TensorRef) and _is_certain_leaf(part) and part.cell.leaf not in used:
-            _note_unused(interp, part, known.values(), node)
+            _note_unused(interp, part, known, node)
         made = part.cell.node if isinstance(part, TensorRef) and not part.guessed else None
-        if made is None or made.operation != "select" or id(made) in known:
+        if made is None or made.operation != "select" or made in known:
             continue
-        if any(id(operand.node) in known for operand in made.operands):
+        if any(operand.node in known for operand in made.operands):
             interp.incidents.beside.setdefault(interp.site(node), made.site)
 
 
@@ -499,18 +488,6 @@ def _note_unused(interp: Interpreter, tensor: TensorRef, known: Iterable[Node], 
     own = leaf.name.startswith("tensor:")
     found = UnusedInput(cut, bool(interp.policy.asked), own, named if not tensor.cell.part else "")
     interp.incidents.unused.setdefault((interp.site(node), leaf.node.site), found)
-
-
-def nodes_under(tops: Iterable[Node]) -> dict[int, Node]:
-    """All nodes of a graph, by identity."""
-    found: dict[int, Node] = {}
-    pending = list(tops)
-    while pending:
-        one = pending.pop()
-        if id(one) not in found:
-            found[id(one)] = one
-            pending.extend([operand.node for operand in one.operands])
-    return found
 
 
 def name_of(interp: Interpreter, node: ast.expr) -> str:
@@ -585,9 +562,4 @@ def comes_from_another(value: TensorRef, leaf: Leaf) -> bool:
 
 def has_differentiable_gradient(values: Iterable[Value]) -> bool:
     """Whether *values* are computed from a gradient that ``create_graph=True`` gave a graph."""
-    return any(node.operation == "grad" for node in nodes_under(_tops(values)).values())
-
-
-def leaves_under(nodes: Iterable[Node]) -> set[Leaf]:
-    """The leaves that a graph leads to."""
-    return {node.leaf for node in nodes_under(nodes).values() if node.leaf is not None}
+    return any(node.operation == "grad" for node in nodes_under(_tops(values)))

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from autofix.codemods.interpreter import class_lookup, cuts, escapes, extents, mapping_keys
+from autofix.codemods.autograd.walks import leaves_under
+from autofix.codemods.interpreter import class_lookup, escapes, extents, mapping_keys
 from autofix.codemods.interpreter.forms import form_of
 from autofix.codemods.interpreter.state.incidents import GraphLeak
 from autofix.codemods.interpreter.values import (
@@ -214,7 +215,7 @@ def _sent_by_workers(interp: Interpreter, dataset: Served) -> None:
         site = dataset.written[at] if at < len(dataset.written) else next(iter(made), None)
         if site is None and value.cell.node is not None:
             site = value.cell.node.site
-        behind = tuple(cuts.leaves_under([value.cell.node])) if value.cell.node is not None else ()
+        behind = tuple(leaves_under([value.cell.node])) if value.cell.node is not None else ()
         if dataset.loader is not None:
             interp.incidents.escapes[dataset.loader] = GraphLeak("workers", site, form_of(value), behind=behind)
         return

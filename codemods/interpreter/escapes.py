@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
 from autofix.codemods.autograd.graph import StoreEvent
+from autofix.codemods.autograd.walks import nodes_under
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.forms import form_of
 from autofix.codemods.interpreter.state.incidents import GraphLeak
@@ -68,18 +69,10 @@ def certainly_has_graph(tensor: TensorRef, *, leaves: bool = True) -> bool:
     node = tensor.cell.node
     if node is None or tensor.cell.frozen or (node.leaf is not None and not leaves):
         return False
-    pending, seen = [node], set()
-    while pending:
-        node = pending.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if ((node.opaque or node.is_one_of_several) and not node.was_walked) or (
-            node.leaf is not None and node.leaf.frozen
-        ):
-            return False
-        pending.extend(operand.node for operand in node.operands)
-    return True
+    return not any(
+        ((one.opaque or one.is_one_of_several) and not one.was_walked) or (one.leaf is not None and one.leaf.frozen)
+        for one in nodes_under([node])
+    )
 
 
 def is_computed(value: Value) -> TypeGuard[TensorRef]:

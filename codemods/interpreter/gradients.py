@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.catalogue import MAYBE_ITSELF
 from autofix.codemods.autograd.graph import Node
-from autofix.codemods.interpreter import cuts
+from autofix.codemods.autograd.walks import leaves_under
 from autofix.codemods.interpreter.state.incidents import MissingGradient
 from autofix.codemods.interpreter.values import TensorRef, Value
 from autofix.codemods.source.sources import Site
@@ -52,7 +52,7 @@ def _made(tensor: TensorRef) -> Site | None:
         return None if _may_be_leaf(tensor.cell.node) else tensor.cell.node.site
     detachment = tensor.cell.detachment
     cut = detachment.cuts[-1] if detachment is not None else None
-    return cut.site if cut is not None and cut.how == "no_grad" and cuts.leaves_under(cut.nodes) else None
+    return cut.site if cut is not None and cut.how == "no_grad" and leaves_under(cut.nodes) else None
 
 
 def _may_be_leaf(node: Node) -> bool:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, StoreEvent, crossing
+from autofix.codemods.autograd.walks import nodes_under, operations_under
 from autofix.codemods.facts import Form, Span
-from autofix.codemods.interpreter import class_lookup, cuts
+from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.state.incidents import Incidents, RetainedGraph
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -165,15 +167,7 @@ def _is_step_on(value: Value, before: Value) -> bool:
     """Whether a value was computed from the one before, as a layer's output is: they are one graph."""
     if not isinstance(value, TensorRef) or not isinstance(before, TensorRef) or value.cell.node is None:
         return False
-    pending, seen = [value.cell.node], {id(value.cell.node)}
-    while pending and len(seen) < LAYER:
-        one = pending.pop()
-        if one is before.cell.node:
-            return True
-        inner = [operand.node for operand in one.operands if id(operand.node) not in seen]
-        seen.update(map(id, inner))
-        pending.extend(inner)
-    return False
+    return any(one is before.cell.node for one in islice(nodes_under([value.cell.node]), LAYER))
 
 
 def _is_outermost(interp: Interpreter, before: StoreEvent, receiver: Sequence | Mapping) -> bool:
@@ -326,17 +320,14 @@ def _is_near(node: Node | None, statement: ast.AST, until: int, depth: int) -> b
 
 def taken_in(node: Node, statement: ast.AST, until: int) -> StoreEvent | None:
     """The record that a statement has kept, *until* a moment, something that a node takes in; None where it has not."""
-    pending, seen = [node], {id(node)}
-    while pending and len(seen) < LAYER:
-        one = pending.pop()
-        for operand in one.operands:
-            for kept in operand.provenance:
-                if kept.statement.node is statement and kept.clock <= until:
-                    return kept
-            if operand.node.leaf is None and id(operand.node) not in seen:
-                seen.add(id(operand.node))
-                pending.append(operand.node)
-    return None
+    records = (
+        kept
+        for one in islice(operations_under([node]), LAYER)
+        for operand in one.operands
+        for kept in operand.provenance
+        if kept.statement.node is statement and kept.clock <= until
+    )
+    return next(records, None)
 
 
 def _note(
@@ -383,16 +374,16 @@ def _note(
 
 def _had_a_graph(node: Node, kept: StoreEvent, point: LoopPoint) -> bool:
     """Whether a tensor that a statement changes in each iteration was the result of an operation before the loop."""
-    pending, seen = [node], {id(node)}
-    while pending and len(seen) < LAYER:
-        one = pending.pop()
-        if all(there.instance != point.instance for there in one.loops):
-            return True
-        if kept.statement.span.contains(one.site.span) or _changes(one.site.node, kept.name):
-            inner = [operand.node for operand in one.operands if operand.node.leaf is None]
-            pending += [part for part in inner if id(part) not in seen]
-            seen.update(map(id, inner))
-    return False
+
+    def is_changed(one: Node) -> bool:
+        return kept.statement.span.contains(one.site.span) or _changes(one.site.node, kept.name)
+
+    return any(not _is_made_in(one, point) for one in islice(operations_under([node], is_changed), LAYER))
+
+
+def _is_made_in(node: Node, point: LoopPoint) -> bool:
+    """Whether a node was made in a loop that is at *point* now, in this run of it."""
+    return any(there.instance == point.instance for there in node.loops)
 
 
 def _changes(node: ast.AST, name: str) -> bool:
@@ -411,17 +402,10 @@ def _reads_parameters_in(node: Node, point: LoopPoint) -> bool:
     What goes through the outputs of one forward pass, a layer or a scale in each iteration, keeps no graph but that of
     the forward pass, which was there before.
     """
-    pending, seen = [node], {id(node)}
-    while pending:
-        one = pending.pop()
-        if all(there.instance != point.instance for there in one.loops):
-            continue
-        if one.opaque or any(operand.node.leaf is not None for operand in one.operands):
-            return True
-        inner = [operand.node for operand in one.operands if id(operand.node) not in seen]
-        seen.update(map(id, inner))
-        pending += inner
-    return False
+    return any(
+        _is_made_in(one, point) and (one.opaque or any(operand.node.leaf is not None for operand in one.operands))
+        for one in nodes_under([node], lambda one: _is_made_in(one, point))
+    )
 
 
 def _in_forward(interp: Interpreter, point: LoopPoint) -> bool:
@@ -477,17 +461,11 @@ def _items_written(call: ast.Call) -> Iterator[ast.expr]:
 
 def _made_here(node: Node, stack: tuple[Site, ...]) -> list[Node]:
     """Nodes computed before a call, given by its *stack*, from which a node was made in it; else the node itself."""
-    found: list[Node] = []
-    pending, seen = [node], {id(node)}
-    while pending and len(seen) < OPERANDS:
-        one = pending.pop()
-        if one.stack[: len(stack)] == stack and one.leaf is None:
-            inner = [operand.node for operand in one.operands if id(operand.node) not in seen]
-            seen.update(map(id, inner))
-            pending.extend(inner)
-        else:
-            found.append(one)
-    return found
+
+    def is_within(one: Node) -> bool:
+        return one.stack[: len(stack)] == stack and one.leaf is None
+
+    return [one for one in islice(nodes_under([node], is_within), OPERANDS) if not is_within(one)]
 
 
 def _is_long(interp: Interpreter, point: LoopPoint) -> bool:
@@ -525,15 +503,9 @@ def given_away(interp: Interpreter, value: Value) -> None:
 
 def statements_under(operands: Iterable[Operand]) -> set[ast.AST]:
     """The statements that carried what these values are made of."""
-    found: set[ast.AST] = set()
-    pending, seen = list(operands), set()
-    while pending:
-        operand = pending.pop()
-        found.update(kept.statement.node for kept in operand.provenance)
-        if id(operand.node) not in seen:
-            seen.add(id(operand.node))
-            pending.extend(operand.node.operands)
-    return found
+    tops = list(operands)
+    inner = (operand for node in nodes_under(top.node for top in tops) for operand in node.operands)
+    return {kept.statement.node for operand in chain(tops, inner) for kept in operand.provenance}
 
 
 def held(interp: Interpreter) -> Iterator[RetainedGraph]:
@@ -562,7 +534,7 @@ def _is_updated_for_a_pass(interp: Interpreter, leaf: Leaf, kept: StoreEvent) ->
     if any(one.reads_frozen({leaf}) for one in interp.tape.passes):
         return True
     updates = kept.statement.span
-    under = cuts.nodes_under([leaf.node]).values() if leaf.node is not None else ()
+    under = nodes_under([leaf.node]) if leaf.node is not None else ()
     return any(one.was_walked and updates.contains(one.site.span) for one in under)
 
 
@@ -605,17 +577,9 @@ def _is_spent(holding: RetainedGraph, incidents: Incidents) -> bool:
 
 def _is_freed(node: Node) -> bool:
     """Whether passes have freed a value's graph, or all that it was computed of."""
-    pending, seen = [node], {id(node)}
-    while pending:
-        one = pending.pop()
-        if one.freed_by is not None:
-            continue
-        inner = [operand.node for operand in one.operands if operand.node.leaf is None]
-        if not inner or len(seen) > LAYER:
-            return False
-        pending += [part for part in inner if id(part) not in seen]
-        seen.update(map(id, inner))
-    return True
+    known = list(islice(operations_under([node], lambda one: one.freed_by is None), LAYER + 1))
+    kept = (one for one in known if one.freed_by is None)
+    return len(known) <= LAYER and all(any(operand.node.leaf is None for operand in one.operands) for one in kept)
 
 
 def _carried_by(holding: RetainedGraph) -> Iterator[ast.AST]:
@@ -654,18 +618,5 @@ def _is_bounded(kept: StoreEvent) -> bool:
 
 def has_graph(node: Node) -> bool:
     """Whether a value certainly carries a graph: a pass went over it, or no doubt lies on some way to a leaf."""
-    pending, seen = [node], set()
-    while pending:
-        one = pending.pop()
-        if one.was_walked:
-            return True
-        if one.is_one_of_several:
-            continue
-        if one.leaf is not None:
-            if not one.leaf.frozen:
-                return True
-            continue
-        if id(one) not in seen and not one.doubtful:
-            seen.add(id(one))
-            pending.extend(operand.node for operand in one.operands)
-    return False
+    known = nodes_under([node], lambda one: not (one.was_walked or one.is_one_of_several or one.doubtful))
+    return any(one.was_walked or (one.leaf is not None and not one.leaf.frozen) for one in known)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Node
+from autofix.codemods.autograd.walks import nodes_under
 from autofix.codemods.interpreter.policy import varies
 from autofix.codemods.interpreter.values import Symbol, TensorRef, Value
 
@@ -51,15 +53,7 @@ def _is_array(value: TensorRef, name: str) -> bool:
     made = _made(value)
     if made is None or name not in _OF_ARRAYS or (made.opaque and name == "copy"):
         return False
-    pending, seen = [made], {id(made)}
-    while pending and len(seen) < _NEAR:
-        node = pending.pop()
-        if node.opaque:
-            return True
-        fresh = [one.node for one in node.operands if id(one.node) not in seen]
-        seen.update(map(id, fresh))
-        pending += fresh
-    return False
+    return any(node.opaque for node in islice(nodes_under([made]), _NEAR))
 
 
 def _made(value: TensorRef) -> Node | None:

@@ -18,6 +18,7 @@ from autofix.codemods.autograd.catalogue import (
     variant,
 )
 from autofix.codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
+from autofix.codemods.autograd.walks import leaves_under
 from autofix.codemods.facts import Form
 from autofix.codemods.interpreter import (
     asked_again,
@@ -469,7 +470,7 @@ class Recorder(Interpreter):
 
     def is_evaluating(self, node: Node) -> bool:
         """Whether every parameter under *node* belongs to a model that was told to evaluate."""
-        leaves = cuts.leaves_under([node])
+        leaves = leaves_under([node])
         return bool(leaves) and leaves <= self.evaluating
 
     def set_grad(self, enabled: bool, guard: Site) -> None:

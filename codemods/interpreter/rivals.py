@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from autofix.codemods.autograd import groups
-from autofix.codemods.autograd.graph import BackwardCall, Leaf, Node, Tape, crossing
+from autofix.codemods.autograd.graph import BackwardCall, Leaf, Node, crossing
+from autofix.codemods.autograd.tape import Tape
+from autofix.codemods.autograd.walks import leaves_under, nodes_under, operations_under
 from autofix.codemods.facts import Severed, Span
 from autofix.codemods.interpreter import cuts
 from autofix.codemods.source.sources import Site
@@ -47,7 +49,7 @@ def attribute_gradient(shared: Node, passes: tuple[BackwardCall, BackwardCall], 
 
     Where a loop sends one loss after the other, that is told of the likelihoods' weights alone.
     """
-    here = cuts.leaves_under([shared])
+    here = leaves_under([shared])
     if crossing(passes[0].loops, passes[1].loops) is not None:
         nobody = (False, False)
         return MeantFor(nobody, nobody, ((), ()), *_weights(shared, here, passes, tape))
@@ -101,16 +103,11 @@ def _steps(leaves: Iterable[Leaf], one: BackwardCall, until: float) -> Iterator[
 def _behind(shared: Node, seen_by: BackwardCall) -> set[Leaf]:
     """The leaves of what the call that made a node was given, and not those of the call itself."""
     place = outer_site(shared, seen_by)
-    pending, seen = [shared], {id(shared)}
-    given: list[Node] = []
-    while pending:
-        for operand in pending.pop().operands:
-            node = operand.node
-            if id(node) in seen or node.leaf is not None:
-                continue
-            seen.add(id(node))
-            (pending if outer_site(node, seen_by) == place else given).append(node)
-    return cuts.leaves_under(given)
+
+    def is_within(node: Node) -> bool:
+        return outer_site(node, seen_by) == place
+
+    return leaves_under(one for one in operations_under([shared], is_within) if not is_within(one))
 
 
 def is_fed(made: Node, kept: Span) -> bool:
@@ -119,17 +116,7 @@ def is_fed(made: Node, kept: Span) -> bool:
     depth = next((at for at, site in enumerate(chain) if kept.contains(site.span)), None)
     if depth is None:
         return True
-    pending, seen = [made], {id(made)}
-    while pending:
-        for operand in pending.pop().operands:
-            node = operand.node
-            if node.leaf is not None or id(node) in seen:
-                continue
-            seen.add(id(node))
-            if [*node.stack, node.site][: depth + 1] != chain[: depth + 1]:
-                return True
-            pending.append(node)
-    return False
+    return any([*node.stack, node.site][: depth + 1] != chain[: depth + 1] for node in operations_under([made]))
 
 
 def _reached_beside(nodes: Iterable[Node], one: BackwardCall) -> set[Leaf]:
@@ -175,7 +162,7 @@ def _crossed(here: set[Leaf], one: BackwardCall, tape: Tape) -> bool:
     So it is where two networks make a cycle: each of them is asked about what the other has made.
     """
     asked = {id(user): user for user, node in one.edges if node.leaf in here}
-    return any(leaf in tape.stepped and leaf not in here for leaf in cuts.leaves_under(asked.values()))
+    return any(leaf in tape.stepped and leaf not in here for leaf in leaves_under(asked.values()))
 
 
 def _incidental_at_once(
@@ -232,7 +219,7 @@ def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape)
     """
     if tape.unknown_owner:
         return None
-    nodes = cuts.nodes_under([shared]).values()
+    nodes = list(nodes_under([shared]))
     here = {node.leaf for node in nodes if node.leaf is not None}
     served = [any((id(one), leaf.name) in tape.served for leaf in here) for one in passes]
     if served[0] == served[1]:
@@ -240,7 +227,7 @@ def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape)
     wanted = passes[served[0]].owners or tape.stepped
     for node in nodes:
         for cut in (one for one in node.constants if one.how != "grad"):
-            behind = {leaf for leaf in cuts.leaves_under(cut.nodes) if leaf in wanted and not leaf.frozen}
+            behind = {leaf for leaf in leaves_under(cut.nodes) if leaf in wanted and not leaf.frozen}
             if behind and not behind & here and not _weighs(shared, behind, passes[served[0]]):
                 return Severed(cut.site.span, not served[0], tuple(sorted(leaf.name for leaf in behind)))
     return None
@@ -249,7 +236,7 @@ def severed(shared: Node, passes: tuple[BackwardCall, BackwardCall], tape: Tape)
 def _weighs(shared: Node, leaves: set[Leaf], one: BackwardCall) -> bool:
     """Whether a node is a weight, in a pass, of what some parameters learn by: ``w`` of ``(w * cost).mean()``."""
     return any(
-        consumer.operation in ("mul", "div") and leaves & cuts.leaves_under([node])
+        consumer.operation in ("mul", "div") and leaves & leaves_under([node])
         for consumer in one.above([shared])
         for node in (operand.node for operand in consumer.operands)
         if len(consumer.operands) == 2

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd import catalogue, groups, layout
 from autofix.codemods.autograd.catalogue import is_operation, operation
 from autofix.codemods.autograd.graph import BackwardCall, Node, Operand, Storage
+from autofix.codemods.autograd.walks import nodes_under
 from autofix.codemods.interpreter import (
     attributes,
     cuts,
@@ -343,8 +344,8 @@ def _made_of(gradient: Value, root: TensorRef) -> bool:
     """
     if not isinstance(gradient, TensorRef) or gradient.cell.node is None or root.cell.node is None:
         return False
-    graph = cuts.nodes_under([gradient.cell.node])
-    return id(root.cell.node) in graph and any(node.opaque for node in graph.values())
+    graph = set(nodes_under([gradient.cell.node]))
+    return root.cell.node in graph and any(node.opaque for node in graph)
 
 
 def _in_place_method(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.catalogue import is_operation
-from autofix.codemods.autograd.graph import Saved
+from autofix.codemods.autograd.graph import Node, Saved
+from autofix.codemods.autograd.walks import operations_under
 from autofix.codemods.facts import TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter import asked_again, attributes, cuts, dtypes, escapes, extents, tensor_calls
 from autofix.codemods.interpreter.library import foreach
@@ -163,15 +164,13 @@ def _save_inputs(interp: Interpreter, made: Value, inputs: tuple[Saved, ...], cl
     Source: ``_CheckpointFrame.save_inputs`` in torch/utils/checkpoint.py: only arguments that are tensors themselves,
     and neither parameters nor results.
     """
-    pending = [tensor.cell.node for tensor in interp.tensors(made) if tensor.cell.node is not None]
-    seen: set[int] = set()
-    while pending:
-        node = pending.pop()
-        if id(node) in seen or node.clock <= clock or node.leaf is not None:
-            continue
-        seen.add(id(node))
+
+    def is_inside(node: Node) -> bool:
+        return node.clock > clock
+
+    results = [tensor.cell.node for tensor in interp.tensors(made) if tensor.cell.node is not None]
+    for node in filter(is_inside, operations_under(results, is_inside)):
         node.saved = inputs if node.saved else ()
-        pending.extend(operand.node for operand in node.operands)
 
 
 _OF_CHECKPOINTS = frozenset("use_reentrant preserve_rng_state context_fn determinism_check debug early_stop".split())

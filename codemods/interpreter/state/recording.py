@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from autofix.codemods.autograd.graph import Leaf, Tape
+from autofix.codemods.autograd.graph import Leaf
+from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.interpreter.state.incidents import Incidents
 from autofix.codemods.interpreter.state.numbers import Numbers
 from autofix.codemods.interpreter.values import Binding, Hook
