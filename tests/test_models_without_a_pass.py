@@ -111,3 +111,42 @@ class Neck(nn.Module):
 def test_the_convolutions_of_openmmlab_end_in_an_activation(library: str, options: str, found: list[str]) -> None:
     text = CONV_MODULES.replace("LIBRARY", library).replace("OPTIONS", options)
     assert [one.code for one in analyse(text, "neck.py").findings] == found
+
+
+USER = """\
+class Detector(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.prior = Prior(width)
+        self.head = nn.Linear(width, 2)
+        for weight in self.prior.parameters():
+            weight.requires_grad = TRAINS
+
+    def forward(self, x):
+        return self.head(self.prior(x))
+"""
+PART = """\
+class Prior(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, x):
+        y = torch.sigmoid(self.layer(x))
+        y += x
+        return y
+"""
+
+
+@pytest.mark.parametrize(("trains", "codes"), [("False", []), ("True", ["AF201"])])
+@pytest.mark.parametrize("classes", [(USER, PART), (PART, USER)])
+def test_a_part_is_run_as_the_model_around_it_means_to(classes: tuple[str, str], trains: str, codes: list[str]) -> None:
+    text = "\n".join(("import torch", "from torch import nn", *classes)).replace("TRAINS", trains)
+    assert [found.code for found in analyse(text, "net.py").findings] == codes
+
+
+def test_classes_that_mention_each_other_are_all_read() -> None:
+    part = PART.replace("y += x", "y += x if self.training else TWIN(3)(x)")
+    both = (part.replace("TWIN", "Other"), part.replace("Prior", "Other").replace("TWIN", "Prior"))
+    text = "\n".join(("import torch", "from torch import nn", *both))
+    assert [found.code for found in analyse(text, "net.py").findings] == ["AF201", "AF201"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Hashable
+from functools import partial
 
 import pytest
 
@@ -10,7 +12,7 @@ from autofix.codemods.checks.checks import Checks
 from autofix.codemods.facts import Fact, GraphHeld, StaleGraph
 from autofix.codemods.interpreter import analysis
 from autofix.codemods.interpreter.bounds import Bounds, comparison
-from autofix.codemods.interpreter.policy import BranchPolicy
+from autofix.codemods.interpreter.policy import BranchPolicy, Path, Paths
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.program import Program
 from autofix.codemods.source.sources import Sources
@@ -510,3 +512,18 @@ def test_early_stopping_is_no_reason_for_another_path(monkeypatch: pytest.Monkey
     assert len(paths(script, monkeypatch)) == 1
     assert len(paths(script.replace("patience > 3", "patience > 3 and loss.backward()"), monkeypatch)) > 1
     assert len(paths(f"{script}if patience:\n    loss.backward()\n", monkeypatch)) > 1
+
+
+def test_a_path_that_never_comes_to_its_question_tells_nothing_of_it() -> None:
+    following = iter(Paths(4, Path()))
+    first = next(following)
+    for question in ("warm", "late"):
+        first.place = partial(tuple[Hashable, bool], (question, True))
+        first.decide(("attr", ("name", "args"), question), likely=True)
+    first.matters = len(first.asked)
+    first.shows_more = True
+    prescribed = []
+    for policy in following:  # none of them asks anything
+        policy.shows_more = False
+        prescribed.append(policy.path.answers)
+    assert prescribed == [(False,), (True, False)]

@@ -38,6 +38,7 @@ from autofix.codemods.interpreter.values import (
     Value,
     slots_of,
 )
+from autofix.codemods.source.nodes import Nodes
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -140,6 +141,8 @@ def plain(interp: Interpreter, value: Value) -> Value:
             found = interp.symbol(("attr", interp.identity(value.receiver), value.name))
             if value.name == "_parameters" and class_lookup.is_any_module(value.receiver):
                 interp.parameter_tables[found.key] = value.receiver
+                if interp.source.nodes.once(_replaces_parameters):
+                    cuts.replaced(interp.leaves_of(value.receiver))
             return found
         receiver = value.receiver
         made = receiver.cell.node if isinstance(receiver, TensorRef) else None
@@ -341,6 +344,17 @@ def set_plainly(
     kind_of(receiver).set_attribute(interp, receiver, name, slot, Assignment(target, expression, checked))
 
 
+def _replaces_parameters(nodes: Nodes) -> bool:
+    """Whether a file puts tensors in the place of parameters: ``module._parameters[key] = p + update``."""
+    return any(
+        isinstance(target, ast.Subscript)
+        and isinstance(target.value, ast.Attribute)
+        and target.value.attr == "_parameters"
+        for statement in nodes.of(ast.Assign)
+        for target in statement.targets
+    )
+
+
 def put_parameter(
     interp: Interpreter, module: Value, name: Value, value: Value, target: ast.expr, expression: ast.expr | None
 ) -> None:
@@ -349,6 +363,8 @@ def put_parameter(
         set_plainly(interp, module, name, value, target, expression, checked=False)
     elif isinstance(module, TorchModule) and module.leaf is not None and escapes.is_computed(value):
         set_plainly(interp, module, next(iter(module.leaf.parts), "weight"), value, target, expression, checked=False)
+    else:
+        cuts.replaced(interp.leaves_of(module))
 
 
 def require_grad(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.expr) -> None:

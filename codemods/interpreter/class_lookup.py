@@ -198,18 +198,19 @@ def legacy_forward(instance: Instance) -> Function | None:
     return None
 
 
-_BASE = "~base"
+BASE = "~base"
+"""The name of the torch module part of an object among its attributes: none that a program can write."""
 
 
 def base_module(instance: Instance) -> TorchModule | None:
     """The torch module part of an object whose class derives from ``nn.Sequential``, ``nn.GRU`` or others, or None."""
-    slot = instance.names.get(_BASE)
+    slot = instance.names.get(BASE)
     return slot.value if slot is not None else None
 
 
 def set_base_module(instance: Instance, module: TorchModule) -> None:
     """Make *module* the torch module part of *instance* (``super().__init__(...)``); its children become attributes."""
-    instance.names[_BASE] = Binding(module)
+    instance.names[BASE] = Binding(module)
     for name, slot in module.children.items():
         instance.names.setdefault(str(name), slot)
 

@@ -182,6 +182,13 @@ def freeze(interp: Interpreter, leaf: Leaf, wanted: Value, node: ast.expr) -> No
     leaf.frozen_at = interp.site(node) if leaf.frozen else None
 
 
+def replaced(leaves: Iterable[Leaf]) -> None:
+    """Parameters may have been replaced by others, or by what has a graph: none of them certainly is frozen still."""
+    for leaf in leaves:
+        leaf.frozen, leaf.frozen_at = False, None
+        leaf.parts = dict.fromkeys(leaf.parts, False)
+
+
 def given_without_flag(interp: Interpreter, params: Value, node: ast.expr) -> list[TensorImpl]:
     """The tensors among what an optimizer is given that do not require grad: what is computed of them has no graph."""
     listed = node.args[0] if isinstance(node, ast.Call) and node.args else node

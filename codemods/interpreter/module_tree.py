@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from autofix.codemods.autograd.graph import Leaf
+from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.values import (
     Binding,
     Instance,
@@ -24,8 +25,13 @@ if TYPE_CHECKING:
 
 
 def named_children(module: TorchModule | Instance) -> list[tuple[Hashable, TorchModule | Instance]]:
+    """The modules that a module has as attributes; the base of its class, as ``nn.GRU``, is the module itself."""
     slots: dict[Any, Binding] = dict(module.children if isinstance(module, TorchModule) else module.names)
-    return [(key, slot.value) for key, slot in slots.items() if isinstance(slot.value, (TorchModule, Instance))]
+    return [
+        (key, slot.value)
+        for key, slot in slots.items()
+        if isinstance(slot.value, (TorchModule, Instance)) and key != class_lookup.BASE
+    ]
 
 
 def children(module: TorchModule | Instance) -> list[Binding]:
@@ -57,6 +63,15 @@ def paths(module: TorchModule | Instance) -> list[tuple[str, TorchModule | Insta
     return found
 
 
+def _with_bases(named: list[tuple[str, TorchModule | Instance]]) -> Iterator[tuple[str, TorchModule | Instance]]:
+    """Each module by its name, and behind it the torch module that its class is derived from, by the same name."""
+    for path, one in named:
+        yield path, one
+        base = class_lookup.base_module(one) if isinstance(one, Instance) else None
+        if base is not None:
+            yield path, base
+
+
 def parameter_called(interp: Interpreter, module: Value, name: str, node: ast.expr) -> TensorRef | None:
     """The parameter that has this name, with dots, in a module; None where there is none to be seen."""
     path, _, last = name.rpartition(".")
@@ -76,7 +91,7 @@ def parameters(interp: Interpreter, module: TorchModule | Instance, node: ast.ex
     """The parameters one by one, in their order; a nameless one for all those of a layer that are not known by name."""
     found: dict[tuple[Leaf, str], Parameter] = {}
     known: set[Leaf] = set()
-    for path, one in paths(module):
+    for path, one in _with_bases(paths(module)):
         prefix = f"{path}." if path else ""
         if isinstance(one, TorchModule) and one.leaf is not None and one.leaf.parts:
             for name in one.leaf.parts:

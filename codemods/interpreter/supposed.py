@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterator
 from typing import TYPE_CHECKING
 
@@ -31,16 +32,41 @@ def forwards(sources: Sources, trained: Collection[ast.AST], known: Collection[s
 
     Those *known* from before a patch are given in any case.
 
-    The last class comes first: as a rule it is made of those above it.
+    A class comes before those that it mentions, else the last one first: a model runs its parts as it means to, frozen
+    or without a graph.
     """
     models = sources.main.nodes.once(_models)
-    for cls in reversed(sources.main.tree.body):
-        if isinstance(cls, ast.ClassDef) and cls.name in models:
+    for cls in sources.main.nodes.once(_users_first):
+        if cls.name in models:
             for part in cls.body:
                 is_left = isinstance(part, ast.FunctionDef) and part.name == "forward" and part not in trained
                 entry = f"{cls.name}.forward"
                 if is_left and (entry in known or cls.name in sources.main.nodes.once(_overwriting)):
                     yield entry, part
+
+
+def _users_first(nodes: Nodes) -> list[ast.ClassDef]:
+    """The classes of a file, the last one first, but each behind all that mention it; these may form a ring."""
+    tree = nodes.all[0]
+    assert isinstance(tree, ast.Module)
+    waiting = [part for part in reversed(tree.body) if isinstance(part, ast.ClassDef)]
+    mentioned = nodes.once(_mentioned)
+    users = Counter(name for cls in waiting for name in mentioned[cls.name] - {cls.name})
+    found: list[ast.ClassDef] = []
+    while waiting:
+        one = next((cls for cls in waiting if not users[cls.name]), waiting[0])
+        waiting.remove(one)
+        found.append(one)
+        users.subtract(mentioned[one.name] - {one.name})
+    return found
+
+
+def _mentioned(nodes: Nodes) -> dict[str, set[str]]:
+    """For each class and function of a file, the names in it."""
+    tree = nodes.all[0]
+    assert isinstance(tree, ast.Module)
+    parts = (part for part in tree.body if isinstance(part, (ast.ClassDef, ast.FunctionDef)))
+    return {part.name: {node.id for node in nodes.within(part) if isinstance(node, ast.Name)} for part in parts}
 
 
 def _models(nodes: Nodes) -> set[str]:
@@ -64,9 +90,7 @@ def _overwriting(nodes: Nodes) -> set[str]:
     tree = nodes.all[0]
     assert isinstance(tree, ast.Module)
     parts = {part.name: part for part in tree.body if isinstance(part, (ast.ClassDef, ast.FunctionDef))}
-    used = {
-        name: {node.id for node in nodes.within(part) if isinstance(node, ast.Name)} for name, part in parts.items()
-    }
+    used = nodes.once(_mentioned)
     found = {name for name, part in parts.items() if _changes(nodes, part)}
     while further := {name for name in parts.keys() - found if used[name] & found}:
         found |= further

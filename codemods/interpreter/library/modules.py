@@ -220,10 +220,11 @@ def set_mode(interp: Interpreter, module: Value, name: str, args: list[Value]) -
     wanted: Value = name == "train" and (args[0] if args else True)
     if name in ("train", "eval") and isinstance(module, (TorchModule, Instance)):
         for slot in module_tree.modules(module):
+            base = _holder(slot.value)
             if isinstance(slot.value, Instance):
                 slot.value.names["training"] = Binding(wanted)
-            elif isinstance(slot.value, TorchModule):
-                slot.value.options["training"] = wanted
+            if base is not None:
+                base.options["training"] = wanted
     if name == "eval" or (name == "train" and args[:1] == [False]):
         interp.evaluating.update(interp.leaves_of(module))
     elif name == "train":
