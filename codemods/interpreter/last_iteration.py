@@ -48,12 +48,35 @@ def decided(interp: Interpreter, node: ast.Compare) -> bool | None:
 
 
 def _difference(interp: Interpreter, one: ast.expr, other: ast.expr) -> int | None:
-    """By how much a number is greater than another one; None where that is not known."""
+    """By how much a number is greater than another one; None where that is not known.
+
+    Where the sizes of a tensor are asked for in a loop over its parts, they are the number of these.
+    """
     for evaluate in (interp.eval, partial(_evaluated, interp)):
         (base, offset), (of_other, beyond) = _parts(evaluate(one)), _parts(evaluate(other))
-        if base is not None and base == of_other:
+        if base is not None and (base == of_other or (_is_number_of_parts(of_other) and _is_size(base))):
             return offset - beyond
     return None
+
+
+def _is_number_of_parts(key: object) -> bool:
+    """Whether a key is that of the length of a tensor, or of a tuple of its parts: ``len(x.unbind(1))``."""
+    match key:
+        case ("len", ("tensor", *_), *_):
+            return True
+    return False
+
+
+def _is_size(key: object) -> bool:
+    """Whether a key is that of a size of a tensor, or of a product of such: ``rows * x.shape[2]``."""
+    match key:
+        case ("attr", _, "shape") | ("~", "size" | "numel", *_):
+            return True
+        case ("item", of, _):
+            return _is_size(of)
+        case ("mul", *factors):
+            return any(map(_is_size, factors)) and all(_is_size(one) or isinstance(one, int) for one in factors)
+    return False
 
 
 def _counting_loop(interp: Interpreter, counter: ast.expr) -> tuple[int, ast.expr, int] | None:

@@ -105,9 +105,13 @@ def is_part(value: Value) -> bool:
 
 
 def hand_out(interp: Interpreter, element: Value, instance: int) -> None:
-    """Note which run of a loop gave what is not known of *element*."""
+    """Note which run of a loop gave what is not known of *element*.
+
+    What a loop around it has given stays with that loop: ``for number in (batch, epoch): check(number)``.
+    """
+    running = {point.instance for point in interp.loops}
     for part in [slot.value for slot in element.items] if isinstance(element, Sequence) else [element]:
-        if isinstance(part, Symbol):
+        if isinstance(part, Symbol) and interp.loop_items.handed_out.get(part.key) not in running:
             interp.loop_items.handed_out[part.key] = instance
 
 
