@@ -332,6 +332,7 @@ def _enter(interp: Interpreter, entry: str, path: Path) -> None:
             receiver = [calls.instantiate(interp, value, [], given, anchor)]
             if path.passless and member.node in interp.log.called:
                 return
+        interp.filled.clear()  # whoever calls the method may have called others before, and set flags
         if receiver and path.supposed:
             supposed.train(interp, member, receiver[0], anchor)
             return

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.interpreter import class_lookup, constants, counters, cuts, finite, last_iteration
+from autofix.codemods.interpreter import class_lookup, constants, counters, cuts, filled, finite, last_iteration
 from autofix.codemods.interpreter.counters import COMPARE
 from autofix.codemods.interpreter.kinds.kind import kind_of
 from autofix.codemods.interpreter.policy import varies
@@ -84,6 +84,16 @@ def _asks_for_names(interp: Interpreter, node: ast.Compare) -> bool:
     return False
 
 
+_OPERATIONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+
+
 def compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, node: ast.expr) -> Value:
     if isinstance(op, (ast.In, ast.NotIn)):
         return _membership(interp, op, left, right)
@@ -119,6 +129,7 @@ def compare_two(interp: Interpreter, op: ast.cmpop, left: Value, right: Value, n
         if isinstance(op, (ast.Eq, ast.NotEq)):
             equal = finite.usually_equal(left, right)
             compared.cell.usual = None if equal is None else equal == isinstance(op, ast.Eq)
+        filled.computed(interp, _OPERATIONS.get(type(op), ""), [left, right], compared)
         return compared
     known = _of_parts(interp, op, left, right)
     if known is None and isinstance(left, Symbol) and isinstance(right, Symbol) and type(op) in COMPARE:

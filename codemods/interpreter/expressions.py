@@ -22,6 +22,7 @@ from autofix.codemods.interpreter import (
     effects,
     elements,
     extents,
+    filled,
     finite,
     gradients,
     loops,
@@ -317,7 +318,10 @@ def _bounds(kind: type[ast.operator], left: Value, right: Value) -> tuple[float 
 
 def _unary(interp: Interpreter, node: ast.UnaryOp) -> Value:
     value = interp.eval(node.operand)
+    known = filled.number_in(interp, value)
     if isinstance(node.op, ast.Not):
+        if known is not None:
+            return not known
         if isinstance(value, TensorRef):  # `while not torch.all(done)`: asked where it is known what is likely
             value = interp.symbol(interp.truth_key(value))
         if isinstance(value, Symbol) and value.low is None:
@@ -338,6 +342,7 @@ def _unary(interp: Interpreter, node: ast.UnaryOp) -> Value:
         inverted.cell.whole = True
         inverted.cell.detachment = cuts.dropped(interp, [value], node, "integer")
         inverted.cell.usual = finite.usual_result("bitwise_not", [value])
+        filled.note(interp, inverted, not known if isinstance(known, bool) else None)
         return inverted
     return cuts.carry(interp, interp.symbol((type(node.op).__name__, interp.key(value))), [value], node)
 

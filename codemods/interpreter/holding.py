@@ -17,7 +17,7 @@ from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, StoreEvent, crossing
 from autofix.codemods.autograd.walks import nodes_under, operations_under
 from autofix.codemods.facts import Form, Span
-from autofix.codemods.interpreter import class_lookup
+from autofix.codemods.interpreter import class_lookup, filled
 from autofix.codemods.interpreter.state.incidents import Incidents, RetainedGraph
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -26,6 +26,7 @@ from autofix.codemods.interpreter.values import (
     Sequence,
     TensorImpl,
     TensorRef,
+    TorchModule,
     Value,
     slots_of,
 )
@@ -474,6 +475,8 @@ def _is_long(interp: Interpreter, point: LoopPoint) -> bool:
 
 def hands_over(interp: Interpreter, label: object, values: list[Value]) -> None:
     """Values are handed to code that is not read."""
+    if interp.filled:
+        _may_be_filled(interp, values)
     last = label[-1] if isinstance(label, tuple) else label
     if isinstance(last, str) and last.rpartition(".")[2] in _ONLY_SHOW:
         return
@@ -482,6 +485,14 @@ def hands_over(interp: Interpreter, label: object, values: list[Value]) -> None:
         _hand_objects(interp, value)
         if isinstance(value, Instance) and not class_lookup.is_module(value):
             interp.log.handed.add(value.cls.node)
+
+
+def _may_be_filled(interp: Interpreter, values: list[Value]) -> None:
+    """Code that is not read may write other numbers into the tensors that it is given, and into those of a model."""
+    if any(isinstance(value, (Instance, TorchModule)) for value in values):
+        interp.filled.clear()
+    for tensor in interp.tensors(*values):
+        filled.forget(interp, tensor)
 
 
 def _hand_objects(interp: Interpreter, value: Value) -> None:

@@ -26,6 +26,7 @@ from autofix.codemods.interpreter import (
     cuts,
     dtypes,
     escapes,
+    filled,
     holding,
     overwriting,
     parts,
@@ -357,6 +358,8 @@ class Recorder(Interpreter):
     ) -> TensorRef:
         """The data of *tensor* without a graph: ``detach()``, or ``.data``, which counts its changes for itself."""
         cell = TensorImpl(storage=Storage() if own_version else tensor.cell.storage, scalar=tensor.cell.scalar)
+        if own_version:
+            self.data_of[cell.storage] = self.data_of.get(tensor.cell.storage, tensor.cell.storage)
         cell.extent = tensor.cell.extent
         cell.leaf = tensor.cell.leaf
         cell.on_cpu = tensor.cell.on_cpu
@@ -385,6 +388,7 @@ class Recorder(Interpreter):
     ) -> None:
         """An in-place change of a tensor's data with *operands*, by a module that was made at *origin*."""
         self.activity += 1
+        filled.forget(self, tensor)
         operands = list(operands)
         self.change_by_hand(tensor, operands, scaled=isinstance(node, ast.Call) and last_name(node.func) == "mul_")
         if tensor.guessed:

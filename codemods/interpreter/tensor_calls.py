@@ -18,6 +18,7 @@ from autofix.codemods.interpreter import (
     dtypes,
     escapes,
     extents,
+    filled,
     finite,
     holding,
     outside,
@@ -166,6 +167,7 @@ def _view(interp: Interpreter, call: Call, tensor: TensorRef, /, *args: Value, *
 @of_tensor("clone")
 def _clone(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
     cloned = interp.operation("clone", [tensor], call.node, scalar=tensor.cell.scalar)
+    filled.copied(interp, tensor, cloned)
     cloned.cell.extent = tensor.cell.extent
     return cloned
 
@@ -217,11 +219,18 @@ def call_tensor_method(
     if result is not DECLINED:
         return result
     if catalogue.kind(name) == catalogue.CAST or (name == "to_dense" and _is_dense(interp, tensor)):
-        return cast(interp, tensor, name, args, keywords, node)
+        converted = cast(interp, tensor, name, args, keywords, node)
+        filled.copied(interp, tensor, converted)
+        return converted
     if name in _PLAIN:
         # Outside grad mode a tensor hands its array out whether or not it requires grad.
         if name == "numpy" and interp.grad and "force" not in keywords and escapes.certainly_has_graph(tensor):
             interp.incidents.escapes[interp.site(node)] = GraphLeak("numpy")
+        number = filled.number_in(interp, tensor) if name == "item" else None
+        if number is not None:
+            return number
+        if name == "numpy":  # an array that shares its memory
+            filled.forget(interp, tensor)
         if name in ("item", "tolist", "numpy"):
             made = interp.fresh_symbol("number" if name == "item" else name)
             if tensor.cell.constant:
@@ -359,11 +368,15 @@ def _in_place_method(
     args = [*positional, *keywords.values()]
     if name in ("copy", "index_copy", "scatter", "masked_scatter", "index_fill", "masked_fill", "index_add", "put"):
         places = _places(interp, name, [tensor, *positional], keywords)
+        written = args[0] if name == "copy" and args else None
         name = "copy_slices" if name in ("copy", "put") else name
+        number = filled.number_in(interp, written)
         overwriting.write_into(interp, tensor, args, node, name, places=places)
+        filled.note(interp, tensor, written if number is None else number)
     elif name in ("zero", "fill", "normal", "uniform", "random", "bernoulli", "exponential"):
         # The former value gets a gradient of zeros, but its graph is walked.
         overwriting.in_place(interp, tensor, name, [], node)
+        filled.note(interp, tensor, {"zero": 0, "fill": args[0] if args else None}.get(name))
     else:
         overwriting.in_place(interp, tensor, name, args, node)
     return tensor
@@ -401,6 +414,7 @@ def operate(interp: Interpreter, name: str, args: list[Value], keywords: dict[st
         found.cell.judged = any(map(_is_computed, interp.tensors(*values)))
         found.cell.usual = finite.usual_result(name, interp.tensors(*values))
         found.cell.detachment = cuts.dropped(interp, values, node, "integer") if catalogue.drops_graph(name) else None
+        filled.computed(interp, name, values, found)
         cuts.note_inference(interp, found.cell)
         return found
     if isinstance(out, TensorRef):

@@ -17,6 +17,7 @@ from autofix.codemods.interpreter import (
     elements,
     escapes,
     extents,
+    filled,
     gradients,
     opaque_results,
     overwriting,
@@ -154,6 +155,7 @@ class TensorKind(Kind[TensorRef]):
         elif name == "data":
             cell.single = False
             interp.change_by_hand(value, [slot.value])
+            filled.note(interp, value, filled.number_in(interp, slot.value))
         elif cell.leaf is not None and cell.node is cell.leaf.node:
             _set_on_parameter(interp, cell, name, slot)
         else:
@@ -190,7 +192,10 @@ class TensorKind(Kind[TensorRef]):
             slot = interp.slot(given, interp.source.text_of(by.target), by.expression)
             interp.attributes_of_opaque[_item_of_record(interp, value, index)] = slot
             return
+        number = filled.number_in(interp, given)
         overwriting.write_into(interp, value, [given], by.target, expression=by.expression)
+        if index is Ellipsis or (value.cell.length == 1 and index in (0, -1)):
+            filled.note(interp, value, given if number is None else number)
 
     def iterate(self, interp: Interpreter, value: TensorRef, node: ast.expr) -> Stream:
         if opaque_results.is_collection(value):
@@ -200,7 +205,8 @@ class TensorKind(Kind[TensorRef]):
         return Stream(count, lambda at, exact: _row_of(interp, value, at, node, begun, exact=exact))
 
     def truth(self, interp: Interpreter, value: TensorRef, *, likely: bool, optional: bool) -> bool:
-        return interp.decide(value, likely=likely, optional=optional)
+        known = filled.number_in(interp, value)
+        return interp.decide(value, likely=likely, optional=optional) if known is None else bool(known)
 
     def length(self, interp: Interpreter, value: TensorRef, node: ast.expr) -> Value:
         return Symbol(("len", interp.key(value)), low=1)

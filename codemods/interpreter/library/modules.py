@@ -182,6 +182,7 @@ def _load(
     assign: Value = False,
 ) -> Value:
     """The parameters are written in place, by ``copy_``, unless they are given other tensors."""
+    interp.filled.clear()  # flags in buffers are among what is loaded
     if assign is False:
         _write_parameters(interp, call, module)
     return interp.fresh_symbol(call.name)  # the keys that are missing and the ones that nothing takes

@@ -10,7 +10,7 @@ from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.autograd.graph import Node, Saved
 from autofix.codemods.autograd.walks import operations_under
 from autofix.codemods.facts import TENSORS_AND_NUMBERS
-from autofix.codemods.interpreter import asked_again, attributes, cuts, dtypes, escapes, extents, tensor_calls
+from autofix.codemods.interpreter import asked_again, attributes, cuts, dtypes, escapes, extents, filled, tensor_calls
 from autofix.codemods.interpreter.library import foreach
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
@@ -190,6 +190,7 @@ def _parameter(
     tensor = interp.parameter("Parameter", call.node, cell=cell)
     if requires_grad is False and tensor.cell.leaf is not None:
         tensor.cell.leaf.frozen = True
+    filled.note(interp, tensor, filled.number_in(interp, data))
     return tensor
 
 
@@ -277,6 +278,7 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     made.cell.counted = dtypes.dimensions_of_numbers(last, args, keywords)
     made.cell.vague = keywords.get("requires_grad", False) is not False
     made.cell.loaded = last == "load"
+    filled.note(interp, made, filled.of_created(last, args))
     cuts.note_inference(interp, made.cell)
     return made
 

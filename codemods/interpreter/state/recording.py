@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from autofix.codemods.autograd.graph import Leaf
+from typing import NamedTuple
+
+from autofix.codemods.autograd.graph import Leaf, Storage
 from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.interpreter.state.incidents import Incidents
 from autofix.codemods.interpreter.state.numbers import Numbers
 from autofix.codemods.interpreter.values import Binding, Hook
 from autofix.codemods.source.sources import Site
+
+
+class Filled(NamedTuple):
+    """What every element of a storage holds."""
+
+    number: bool | int | float
+    version: int
+    """The version of the storage that holds it."""
 
 
 class Recording:
@@ -21,6 +31,10 @@ class Recording:
         """The place that turned grad mode off, where it is off."""
         self.recorded = False
         """Whether an operation of a graph was recorded yet."""
+        self.filled: dict[Storage, Filled] = {}
+        """Storages that hold one number throughout."""
+        self.data_of: dict[Storage, Storage] = {}
+        """For the storages of ``x.data``, which count changes for themselves, the storage of ``x``."""
         self.retaining = False
         """Whether a branch is run that frees a graph which its other branch keeps: the order of both is not known."""
         self.packing = 0
