@@ -40,6 +40,8 @@ x = torch.zeros(1); x.data = torch.randn(1); r = x.item()
 x = torch.Tensor(1); r = x.item()
 x = torch.tensor([0, 1]); r = x[1].item()
 x = ~torch.zeros(1).long(); r = x.item()
+p = nn.Parameter(torch.tensor(0.0)); r = p.item()
+x = torch.zeros(1, requires_grad=True); r = x.item()
 """
 IMPORTS = "import torch\nfrom torch import nn\n"
 

@@ -64,9 +64,14 @@ def _is_whole(cell: TensorImpl) -> bool:
     return cell.base is None or cell.covers
 
 
+def _is_trained(cell: TensorImpl) -> bool:
+    """Whether a tensor has a graph, or is a parameter that may be trained: its number is a part of the training."""
+    return cell.node is not None and not (cell.node.leaf is not None and cell.node.leaf.frozen)
+
+
 def number_in(interp: Interpreter, value: Value) -> Number | None:
     """The number that every element of a tensor holds; None where that is not known."""
-    if not interp.filled or not isinstance(value, TensorRef) or value.guessed:
+    if not interp.filled or not isinstance(value, TensorRef) or value.guessed or _is_trained(value.cell):
         return None
     memory = _memory(interp, value)
     found = interp.filled.get(memory)
