@@ -34,6 +34,7 @@ def note(interp: Interpreter, found: Symbol, label: Hashable, values: Iterable[V
     by_name, of_library = _is_looked_up(label, given), _is_of_library(label)
     if interp.loops and (by_name or of_library):
         interp.looked_up.add(found.key)
+    interp.looked_through.clear()
     if by_name:
         interp.lookups[found.key] = ("looked up", label, *map(interp.key, given))
     elif not of_library:
@@ -57,13 +58,17 @@ def _without_numbers(key: Hashable, interp: Interpreter) -> Hashable:
     """
     if not isinstance(key, tuple):
         return key
+    known = interp.looked_through.get(key)
+    if known is not None:
+        return known
     parts = interp.lookups.get(key, key)
     match key:
         case ("attr" | "item" as kind, called, name) if called in interp.getters:
             parts = (kind, interp.getters[called], name)
         case ("Eq", called, ("str", _) as text) if called in interp.getters:
             parts = ("Eq", interp.getters[called], text)
-    return tuple(_without_numbers(part, interp) for part in parts)
+    found = interp.looked_through[key] = tuple([_without_numbers(part, interp) for part in parts])
+    return found
 
 
 def _is_looked_up(label: Hashable, given: list[Value]) -> bool:

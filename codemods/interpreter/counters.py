@@ -6,8 +6,10 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Collection, Hashable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from autofix.codemods.interpreter.policy import KEYS
 from autofix.codemods.interpreter.values import Symbol, Value
 
 if TYPE_CHECKING:
@@ -158,10 +160,12 @@ def is_of_counters(key: Hashable) -> bool:
     return _counts(key) and not _changes_otherwise(key)
 
 
+@lru_cache(maxsize=KEYS)
 def _counts(key: Hashable) -> bool:
     return isinstance(key, tuple) and (key[:1] in (("index",), ("count",)) or any(map(_counts, key)))
 
 
+@lru_cache(maxsize=KEYS)
 def _changes_otherwise(key: Hashable) -> bool:
     """Whether something that changes from iteration to iteration is not a counter, or the condition is periodic."""
     match key:

@@ -7,6 +7,7 @@ import builtins
 import operator
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.autograd.catalogue import operand_names
@@ -33,6 +34,7 @@ from autofix.codemods.interpreter import (
     unpacking,
 )
 from autofix.codemods.interpreter.generators import LAZY, Exhausted, Generator
+from autofix.codemods.interpreter.policy import KEYS
 from autofix.codemods.interpreter.state.environment import Frame
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -367,6 +369,7 @@ def _is_likely(value: Value) -> bool:
     return not (isinstance(value, Symbol) and _of_command_line(value.key))
 
 
+@lru_cache(maxsize=KEYS)
 def _of_command_line(key: Hashable) -> bool:
     """Whether a value with this key is ``sys.argv``, or was computed from it."""
     return key == attributes.COMMAND_LINE or (isinstance(key, tuple) and any(map(_of_command_line, key)))

@@ -10,6 +10,7 @@ import ast
 from functools import partial
 from typing import TYPE_CHECKING
 
+from autofix.codemods.interpreter.policy import is_shape
 from autofix.codemods.interpreter.values import Sequence, Symbol, Value
 
 if TYPE_CHECKING:
@@ -70,13 +71,9 @@ def _is_number_of_parts(key: object) -> bool:
 def _is_size(key: object) -> bool:
     """Whether a key is that of a size of a tensor, or of a product of such: ``rows * x.shape[2]``."""
     match key:
-        case ("attr", _, "shape") | ("~", "size" | "numel", *_):
-            return True
-        case ("item", of, _):
-            return _is_size(of)
         case ("mul", *factors):
             return any(map(_is_size, factors)) and all(_is_size(one) or isinstance(one, int) for one in factors)
-    return False
+    return is_shape(key)
 
 
 def _counting_loop(interp: Interpreter, counter: ast.expr) -> tuple[int, ast.expr, int] | None:

@@ -18,11 +18,14 @@ from __future__ import annotations
 import ast
 from collections import Counter, deque
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from autofix.codemods.interpreter.bounds import Bounds, Comparison, comparison
 from autofix.codemods.interpreter.entries import Ways
 
+KEYS = 4096
+"""Keys of which it is remembered what they say: a long one has others in it that were asked before."""
 TOWARDS_A_PASS = 4
 """Paths that are tried to find a way to a pass, where the likely one comes to none."""
 
@@ -324,6 +327,7 @@ def _gathers(body: Sequence[ast.stmt]) -> bool:
     return False
 
 
+@lru_cache(maxsize=KEYS)
 def periodic(key: Hashable) -> bool:
     """Whether a condition holds every k-th iteration.  Iterations in between were not run: turned round for one alone,
     it would no longer agree with its like (a reset at the start of a chunk, a pass at its end).
@@ -357,6 +361,7 @@ def chooses_by_name(key: Hashable) -> bool:
     return False
 
 
+@lru_cache(maxsize=KEYS)
 def _form(key: Hashable) -> Hashable:
     """A key without the numbers that tell objects and iterations apart: what is asked, and not of whom."""
     if isinstance(key, tuple):
@@ -435,6 +440,7 @@ def varies(key: Hashable, fixed: Container[Hashable] = ()) -> bool:
     return False
 
 
+@lru_cache(maxsize=KEYS)
 def is_short(key: Hashable, longest: int = 256) -> bool:
     """Whether a key has so few parts, counted as often as they stand in it, that others may be built from it."""
     pending, parts = [key], 0

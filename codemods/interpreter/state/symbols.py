@@ -56,6 +56,8 @@ class Symbols(Environment):
         """The keys of what something that stays as it is gives for a name: ``config.getint("train", "length")``."""
         self.lookups: dict[Hashable, tuple[Hashable, ...]] = {}
         """For the keys of what was looked up by a name, the key of all that is looked up so."""
+        self.looked_through: dict[Hashable, tuple[Hashable, ...]] = {}
+        """Keys that were looked through for such lookups, and what they became; until there is another lookup."""
         self.getters: dict[Hashable, Hashable] = {}
         """For the keys of what other calls gave, the key of all that such a call gives in one iteration."""
         self.classified: set[Hashable] = set()
