@@ -67,6 +67,26 @@ def test_a_statement_that_is_moved_stays_itself() -> None:
     assert (13, "if y: z = 1") in lines(patch)
 
 
+def test_the_comments_of_a_statement_that_is_moved_go_with_it() -> None:
+    tree = tree_of(TEXT)
+    made = statement(tree, "y =")
+    patch = Edit(tree).remove(made).insert_after(statement(tree, "loss.backward"), tree.own_code(made)).patch()
+    assert [line for _, line in lines(patch)][-5:-1] == [
+        "    # the forward pass",
+        "    y = model(a)",
+        "    opt.step()",
+        "if y: z = 1",
+    ]
+    assert (5, "    y = model(a)") in lines(patch)
+
+
+def test_a_heading_does_not_go_with_the_statement_under_it() -> None:
+    tree = tree_of(TEXT.replace("# the forward pass", "# ----- the forward pass -----"))
+    made = statement(tree, "y =")
+    patch = Edit(tree).remove(made).insert_after(statement(tree, "loss.backward"), tree.own_code(made)).patch()
+    assert "the forward pass" not in patch.patched.files[0].text.partition("loss.backward")[2]
+
+
 def test_a_copy_of_a_statement_that_stays_is_new() -> None:
     tree = tree_of(TEXT)
     made = statement(tree, "y =")

@@ -7,7 +7,14 @@ from itertools import islice
 
 import libcst as cst
 
-from autofix.codemods.rewriting.nodes import Statement, Unannotated, in_the_tree, only_part, without_annotation
+from autofix.codemods.rewriting.nodes import (
+    Statement,
+    Unannotated,
+    comments_of,
+    in_the_tree,
+    only_part,
+    without_annotation,
+)
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 
@@ -77,6 +84,17 @@ class Edit(cst.CSTTransformer):
                     moved[new] = old
         return moved
 
+    def _commented(self, moved: dict[cst.CSTNode, cst.CSTNode]) -> dict[cst.CSTNode, cst.CSTNode]:
+        """*moved*, with the comments of each statement above it where it goes."""
+        renewed: dict[cst.CSTNode, Statement] = {}
+        for new, old in moved.items():
+            assert isinstance(new, Statement) and isinstance(old, Statement)
+            if not new.leading_lines and (comments := comments_of(old)):
+                renewed[new] = new.with_changes(leading_lines=comments)
+        for inserted in (*self._before.values(), *self._after.values()):
+            inserted[:] = [renewed.get(one, one) for one in inserted]
+        return {renewed.get(new, new): old for new, old in moved.items()}
+
     def _rows(self, node: cst.CSTNode) -> list[str]:
         assert isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
         return [line.strip() for line in self._tree.own_code(node).split("\n")]
@@ -124,7 +142,7 @@ class Edit(cst.CSTTransformer):
         """The patch that makes all the changes."""
         changed = [*self._changes, *self._before, *self._after, *self._removed]
         self._touched = {node for one in changed for node in (one, *self._tree.enclosing(one))}
-        moved = self._moved()
+        moved = self._commented(self._moved())
         for new, old in self._said.items():
             same = isinstance(old, cst.BaseStatement) and self._rows(new) == self._rows(old)
             (moved if same else self._partners)[new] = old

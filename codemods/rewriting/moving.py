@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 import libcst as cst
 
 from autofix.codemods.rewriting.computations import draws_in, parted
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import Statement
+from autofix.codemods.rewriting.nodes import Statement, comments_of, is_heading
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 
@@ -33,7 +31,7 @@ def moved_before(first: Statement, moved: list[Statement], tree: Tree) -> Patch:
             edit.change(statement, lambda node, stays=stays: spelled(node, stays))  # type: ignore[misc]
         else:
             edit.remove(statement)
-            code = tree.code(statement.with_changes(leading_lines=_comments(statement)))
+            code = tree.code(statement.with_changes(leading_lines=comments_of(statement)))
         codes.append(code)
     _keep_headings(moved, edit, tree)
     edit.insert_before(first, *(_dedented(code) for code in codes))
@@ -61,22 +59,13 @@ def spelled(statement: cst.CSTNode, code: str) -> cst.CSTNode:
     return statement.with_changes(body=line.body)
 
 
-def _comments(statement: Statement) -> list[cst.EmptyLine]:
-    return [line for line in statement.leading_lines if line.comment is not None and not _heads(line)]
-
-
-def _heads(line: cst.EmptyLine) -> bool:
-    """Whether a comment is the heading of a part of the script: ``# %% training``, ``# In[3]:``, ``# --- data ---``."""
-    return line.comment is not None and re.match(r"#+ *(%%|In ?\[|[-=#*]{2,})", line.comment.value) is not None
-
-
 def _keep_headings(moved: list[Statement], edit: Edit, tree: Tree) -> None:
     """Headings above what is moved stay above what comes next."""
     for statement in moved:
         block = tree.block_of(statement)
         rest = [one for one in block[block.index(statement) + 1 :] if one not in moved] if statement in block else []
         lines = list(statement.leading_lines)
-        headings = lines[: 1 + max((at for at, line in enumerate(lines) if _heads(line)), default=-1)]
+        headings = lines[: 1 + max((at for at, line in enumerate(lines) if is_heading(line)), default=-1)]
         if headings and rest:
             edit.change(
                 rest[0],

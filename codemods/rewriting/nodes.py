@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 import libcst as cst
@@ -49,6 +50,16 @@ class Unannotated(cst.Assign):
 
     stands_as: cst.AnnAssign | None = None
     """The annotated assignment in the tree."""
+
+
+def comments_of(statement: Statement) -> list[cst.EmptyLine]:
+    """The comments above a statement that speak of it; a heading speaks of all that follows."""
+    return [line for line in statement.leading_lines if line.comment is not None and not is_heading(line)]
+
+
+def is_heading(line: cst.EmptyLine) -> bool:
+    """Whether a comment is the heading of a part of the script: ``# %% training``, ``# In[3]:``, ``# --- data ---``."""
+    return line.comment is not None and re.match(r"#+ *(%%|In ?\[|[-=#*]{2,})", line.comment.value) is not None
 
 
 def without_annotation(part: cst.AnnAssign) -> cst.Assign:

@@ -79,6 +79,9 @@ class StepOrder(Codemod):
         if fact.by_step and fact.loop is None:
             step = _beside(step, failed, tree)
         block, sent = tree.block_of(step), failed
+        if fact.by_step and fact.loop is None and _under_one_condition(step, failed, tree):
+            yield from _step_later(step, failed, tree)
+            yield from _for_its_own_only(step, failed, sent, fact, tree)
         if fact.by_step and step in block:
             yield from _several_computed_later(step, failed, block, tree)
         failed = _in_block(failed, block, tree)
@@ -108,6 +111,19 @@ def _in_block(statement: Statement, block: list[Statement], tree: Tree) -> State
         if not isinstance(found, cst.If):
             return None
     return found  # type: ignore[return-value]
+
+
+def _under_one_condition(step: Statement, failed: Statement, tree: Tree) -> bool:
+    """Whether a pass stands in a later block of its own with the condition under which the step is made."""
+    first, second = (tree.parent_of(tree.parent_of(one) or one) for one in (step, failed))
+    if not (isinstance(first, cst.If) and isinstance(second, cst.If)) or not first.test.deep_equals(second.test):
+        return False
+    block = tree.block_of(first)
+    if first not in block or second not in block or len(tree.body_of(first)) < 2:
+        return False
+    between = block[block.index(first) : block.index(second)]
+    asked = {name.value for name in tree.names_in(first.test)}
+    return bool(between) and not any(asked & _assigned(one, tree) for one in between)
 
 
 def _beside(step: Statement, failed: Statement, tree: Tree) -> Statement:
