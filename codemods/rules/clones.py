@@ -9,7 +9,7 @@ import libcst as cst
 from autofix.codemods.facts import Carrier, Form, Overwritten
 from autofix.codemods.rewriting.changed import base_of, is_place, root_of
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import method_call, only_part, operands_of, pairs_of
+from autofix.codemods.rewriting.nodes import Statement, method_call, only_part, operands_of, pairs_of
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate
 
@@ -103,6 +103,45 @@ def with_clones(read: list[cst.BaseExpression], name: str, tree: Tree) -> Candid
     for part in read:
         edit.change(part, lambda node: method_call(node, "clone"))
     return Candidate(edit.patch(), f"compute with a clone of `{name}`, which is modified later")
+
+
+def when_beside(change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:
+    """``keep, move = halves(z); move += net(keep)`` becomes ``move += net(keep.clone())``: both may show one tensor."""
+    root = root_of(change, tree)
+    if not isinstance(root, cst.Name):
+        return
+    passed = list(_passed(tree.statement_of(change), tree))
+    for at, statement in enumerate(passed):
+        names = _unpacked(statement)
+        if root.value not in names:
+            continue
+        reads = [name for one in passed[:at] for name in tree.names_in(one) if name.value in names - {root.value}]
+        handed: list[cst.BaseExpression] = [one for one in reads if isinstance(tree.parent_of(one), cst.Arg)]
+        if handed:
+            yield with_clones(handed, " and ".join(sorted({one.value for one in reads})), tree)
+        return
+
+
+def _unpacked(statement: Statement) -> set[str]:
+    """The names that a statement gives the parts of what a call returns."""
+    match only_part(statement):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Tuple(elements=elements))], value=cst.Call()):
+            return {one.value.value for one in elements if isinstance(one.value, cst.Name)}
+    return set()
+
+
+def _passed(statement: Statement | None, tree: Tree) -> Iterator[Statement]:
+    """A statement and those before it, also before the blocks that hold it, the last one first."""
+    if statement is not None:
+        yield statement
+    while statement is not None and not isinstance(tree.parent_of(statement), cst.Module):
+        block = tree.block_of(statement)
+        if statement in block:
+            yield from reversed(block[: block.index(statement)])
+        around = tree.statement_of(tree.parent_of(statement))
+        if around is None or isinstance(around, (cst.FunctionDef, cst.ClassDef)):
+            return
+        statement = around
 
 
 def when_handed(change: cst.CSTNode | None, tree: Tree) -> Iterator[Candidate]:

@@ -123,6 +123,7 @@ class OutOfPlace(Codemod):
                 # The tape takes all parts for one tensor, each with the graph of whatever was written to another.
                 for candidate in as_a_new_tensor(fact.changed, tree):
                     yield replace(candidate, keeps=Keeps.PARAMETERS)
+            yield from clones.when_beside(call or node, tree)
             return
         alone = call is not None and isinstance(tree.parent_of(call), cst.Expr)
         if fact.constructed is not None and not alone:  # who reads the result does not mean the input to change
