@@ -171,3 +171,31 @@ def test_both_optimizers_of_a_shared_encoder_go_on_training_it() -> None:
     names: dict[str, Any] = {}
     exec(compile(analysis.patched, "train.py", "exec"), names)
     assert all(parameter in names["other"].state for parameter in names["encoder"].parameters())
+
+
+PARTITION = """\
+D = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+opt_d = torch.optim.Adam(D.parameters())
+for real in torch.randn(24, 2).split(8):
+    opt_g.zero_grad()
+    opt_d.zero_grad()
+    generated = G(torch.randn(8, 4))
+    energy = D(real)
+    made = D(generated)
+    both = torch.log(torch.exp(-energy).sum() + torch.exp(-made).sum())
+    d_loss = energy.mean() + both
+    d_loss.backward(retain_graph=True)
+    opt_d.step()
+    g_loss = energy.mean() + made.mean() + both
+    g_loss.backward()
+    opt_g.step()
+"""
+
+
+def test_a_term_of_both_losses_leaves_the_generator_the_gradient_that_it_left() -> None:
+    """The generator's step uses the gradients of both losses, now as before; the discriminator's those of its own."""
+    analysis = analyse(HEAD + PARTITION, "train.py")
+    assert {(finding.code, finding.fixed) for finding in analysis.findings} == {("AF202", True)}
+    own = "inputs=[p for group in opt_g.param_groups for p in group['params']]"
+    assert f"    g_loss.backward({own})\n    opt_d.step()\n    opt_g.step()\n" in analysis.patched
+    exec(compile(analysis.patched, "train.py", "exec"), {})

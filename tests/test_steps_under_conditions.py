@@ -43,6 +43,30 @@ for step in range(20):
         right_opt.step()
 """,
     ),
+    "a value network, which the generator's loss goes through": (
+        """
+gen, value = nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 6)), nn.Linear(6, 1)
+gen_opt, value_opt = torch.optim.Adam(gen.parameters()), torch.optim.Adam(value.parameters())
+for step in range(20):
+    made = gen(torch.randn(8, 4))
+    worth = value(made)
+    gen_loss, value_loss = left(made).mean() - worth.mean(), (worth - torch.rand(8, 1)).abs().mean()
+    gen_opt.zero_grad()
+    value_opt.zero_grad()
+    if step % 5 == 0:
+        gen_loss.backward(retain_graph=True)
+        gen_opt.step()
+    if step % 5 == 0:
+        value_loss.backward()
+        value_opt.step()
+""",
+        f"""
+    if step % 5 == 0:
+        value_loss.backward({OWN.format("value_opt")})
+        gen_opt.step()
+        value_opt.step()
+""",
+    ),
     "in a method, with the optimizers as attributes": (
         """
 class Trainer:

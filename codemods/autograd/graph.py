@@ -276,6 +276,7 @@ class BackwardCall:
     """Whether a parameter was stepped with its gradient more than once: nobody had set it to zero."""
     owners: set[Leaf] = field(default_factory=set)
     """The leaves that optimizers step before the next pass."""
+    _read: set[Leaf] = field(default_factory=set)
     _users: dict[int, list[Node]] = field(default_factory=dict)
     _producers: dict[int, list[Node]] = field(default_factory=dict)
 
@@ -287,6 +288,16 @@ class BackwardCall:
     def reads_frozen(self, leaves: set[Leaf]) -> bool:
         """Whether it goes through operations that compute with some of these leaves while they are frozen."""
         return any(leaf in leaves for node, _ in self.edges for leaf in node.frozen)
+
+    def reads(self, leaves: set[Leaf]) -> bool:
+        """Whether it goes through operations that compute with some of these leaves, which may be given no gradient.
+
+        They are frozen, or no part of what it was asked for: ``loss.backward(inputs=wanted)``.
+        """
+        if not self._read:
+            self._read |= {leaf for node, _ in self.edges for leaf in node.frozen}
+            self._read |= {node.leaf for _, node in self.edges if node.leaf is not None}
+        return not self._read.isdisjoint(leaves)
 
     def users(self) -> dict[int, list[Node]]:
         """The consumers of each node on its ways, by the node's identity; asked for once it has gone all of them."""

@@ -108,7 +108,8 @@ class Tape:
         moment = self.tick()
         leaves = list(leaves)
         if self.passes:
-            self.passes[-1].owners.update(leaves)
+            given = (one for one in reversed(self.passes) if any(one in leaf.grads for leaf in leaves))
+            next(given, self.passes[-1]).owners.update(leaves)
         for leaf in leaves:
             self.stepped.add(leaf)
             if not leaf.grads and not leaf.given:
@@ -310,7 +311,7 @@ def _is_left_over(one: BackwardCall, leaf: Leaf) -> bool:
     own = leaf.grads[-1]
     if own is one or not one.owners or leaf in one.owners:
         return False
-    return any(own in owner.grads for owner in one.owners) or own.reads_frozen(one.owners) or one.leads_through(leaf)
+    return own.reads(one.owners) or one.leads_through(leaf)
 
 
 def _believe(leaves: list[Leaf]) -> None:
