@@ -128,6 +128,8 @@ def _lost(
     missed = before.passes - passes
     if keeps is Keeps.ONE_PASS and isinstance(fact, StaleGraph):
         return _without_one_pass(before, after, lines, {fact.freed.line, fact.failed.line, *merged}, missed)
+    if keeps is Keeps.ONE_PASS and isinstance(fact, Overwritten) and fact.retained is not None:
+        return _without_one_pass(before, after, lines, {fact.retained.line, fact.failed.line, *merged}, missed)
     if missed or passes - before.passes - before.rootless:
         return "a backward pass is gone"
     trained = {(lines.original(line), name) for line, name in after.trained}

@@ -263,6 +263,16 @@ SHAPES = {
         """,
         ["v = Variable(x)", "total = loss.item() + 1"],
     ),
+    "old flags of two tensors in one line": (
+        """
+        from torch.autograd import Variable
+        v, w = Variable(x, volatile=True), Variable(x + 1, requires_grad=False, volatile=True)
+        loss = net(v * w).sum()
+        loss.backward()
+        total = loss.data[0] + 1
+        """,
+        ["v, w = Variable(x), Variable(x + 1, requires_grad=False)", "total = loss.item() + 1"],
+    ),
     "an old argument of backward": (
         """
         loss = net(x).sum()

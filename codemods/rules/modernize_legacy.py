@@ -8,7 +8,7 @@ import libcst as cst
 
 from autofix.codemods.facts import Fact, LegacyApi
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import method_call, without_keyword
+from autofix.codemods.rewriting.nodes import calls_in, method_call, without_keyword
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
@@ -62,8 +62,28 @@ class ModernizeLegacy(Codemod):
             patch = Edit(tree).change(call, lambda _: new).patch()
             yield Candidate(patch, f"rename the argument to `{_RENAMED[old.value]}`")
         elif isinstance(call, cst.Call):
-            edit = Edit(tree).change(call, lambda node: without_keyword(node, "volatile"))
+            edit = Edit(tree)
+            for one in _volatile_beside(call, tree):
+                edit.change(one, lambda node: without_keyword(node, "volatile"))
             yield Candidate(edit.patch(), "use no_grad: volatile no longer has an effect")
+
+
+def _volatile_beside(call: cst.Call, tree: Tree) -> list[cst.Call]:
+    """A call with the flag ``volatile``, and those like it in its line: ``x, y = Variable(x, volatile=True), ...``."""
+    line = tree.statement_of(call)
+    beside = calls_in(line) if isinstance(line, cst.SimpleStatementLine) else []
+    alike = (one for one in beside if one.func.deep_equals(call.func) and _is_volatile(one))
+    return list(dict.fromkeys((call, *alike)))
+
+
+def _is_volatile(call: cst.Call) -> bool:
+    return any(
+        argument.keyword is not None
+        and argument.keyword.value == "volatile"
+        and isinstance(argument.value, cst.Name)
+        and argument.value.value == "True"
+        for argument in call.args
+    )
 
 
 def _as_numbers(reads: list[cst.Subscript], tree: Tree) -> Candidate:

@@ -83,6 +83,7 @@ class StepOrder(Codemod):
             yield from _step_later(step, failed, tree)
             yield from _for_its_own_only(step, failed, sent, fact, tree)
         if fact.by_step and step in block:
+            yield from _one_pass_for_both(step, failed, fact, tree)
             yield from _several_computed_later(step, failed, block, tree)
         failed = _in_block(failed, block, tree)
         if step not in block or failed is None:
@@ -111,6 +112,31 @@ def _in_block(statement: Statement, block: list[Statement], tree: Tree) -> State
         if not isinstance(found, cst.If):
             return None
     return found  # type: ignore[return-value]
+
+
+def _one_pass_for_both(step: Statement, failed: Statement, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """One loss that is sent back for each of two optimizers is sent back once, before both steps.
+
+    The second optimizer cleared its gradients in between, which it does before that pass.
+    """
+    kept, sent = (tree.expression(span) for span in (fact.retained, fact.failed))
+    first, block = tree.statement_of(kept), tree.block_of(step)
+    if first not in block or failed not in block or not isinstance(kept, cst.Call) or not isinstance(sent, cst.Call):
+        return
+    between = block[block.index(first) + 1 : block.index(failed)]
+    cleared = [one for one in between if owner_of(one, "zero_grad") is not None]
+    steps_made = [one for one in between if owner_of(one, "step") is not None]
+    behind = block[block.index(failed) + 1 :]
+    later = owner_of(behind[0], "step") if behind else None
+    if later is None or not sent.func.deep_equals(kept.func) or len(cleared) + len(steps_made) != len(between):
+        return
+    if [tree.code(owner) for one in cleared if (owner := owner_of(one, "zero_grad")) is not None] != [tree.code(later)]:
+        return
+    if any(tree.code(owner) == tree.code(later) for one in steps_made if (owner := owner_of(one, "step")) is not None):
+        return
+    edit = Edit(tree).remove(failed).remove(cleared[0]).insert_before(first, tree.own_code(cleared[0]))
+    edit.change(kept, lambda node: without_keyword(node, "retain_graph"))
+    yield Candidate(edit.patch(), "call backward once on the loss, before both steps", Keeps.ONE_PASS)
 
 
 def _under_one_condition(step: Statement, failed: Statement, tree: Tree) -> bool:
