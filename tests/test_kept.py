@@ -9,6 +9,8 @@ from tests.by_hand import judged
 
 TRAIN = """\
 import copy
+import time
+import numpy as np
 import torch
 from torch import nn
 torch.manual_seed(0)
@@ -62,6 +64,33 @@ UPDATES = {
     "one vector": (
         "flat = torch.cat([p.detach().flatten() for p in net.parameters()])",
         "flat = 0.9 * flat + 0.1 * torch.cat([p.detach().flatten() for p in net.parameters()])",
+    ),
+    "arrays of NumPy": (
+        "mean = {name: p.detach().numpy().copy() for name, p in net.named_parameters()}",
+        "for name, p in net.named_parameters():\n        mean[name] = 0.9 * mean[name] + 0.1 * p.detach().numpy()",
+    ),
+    "arrays that are changed in place": (
+        "mean = [p.detach().numpy().copy() for p in net.parameters()]",
+        "for a, p in zip(mean, net.parameters()):\n        a += 0.1 * (p.data.numpy() - a)",
+    ),
+    "an array in an object": (
+        "class Average:\n"
+        "    def __init__(self):\n"
+        "        self.flat = self.now()\n"
+        "    def now(self):\n"
+        "        return np.concatenate([p.data.numpy().ravel() for p in net.parameters()])\n"
+        "    def update(self, rate):\n"
+        "        self.flat = rate * self.flat + (1 - rate) * self.now()\n"
+        "average = Average()",
+        "average.update(0.9)",
+    ),
+    "a tuple of arrays that is made anew": (
+        "mean = tuple(p.detach().cpu().numpy().copy() for p in net.parameters())",
+        "mean = tuple(0.9 * a + 0.1 * p.detach().cpu().numpy() for a, p in zip(mean, net.parameters()))",
+    ),
+    "features in an array": (
+        "center = np.zeros(2)",
+        "center = 0.9 * center + 0.1 * net(x).detach().numpy().mean(0)",
     ),
     "a queue of outputs": (
         "queue = torch.zeros(24, 2)",
@@ -131,6 +160,45 @@ def test_data_that_a_right_patch_leaves_alone_are_not_kept() -> None:
         NOISY.replace("START", "data = torch.randn(60, 8, 3)").replace("UPDATE", "pass").replace("+ 0\n", "+ x.sum()\n")
     )
     certificate = judged(text, text.replace("x += 0.1", "x = x + 0.1"))
+    assert certificate.proved, certificate.points
+
+
+@pytest.mark.parametrize(
+    ("start", "update", "other"),
+    [
+        ("times = np.zeros(60)", "times[step] = time.perf_counter()", "times[step] = time.perf_counter()"),
+        ("pass", "seen = net(x).detach().numpy()", "seen = net(x).detach().numpy() * 100"),
+        ("pass", "seen = net[0].weight.detach().numpy() * 2", "pass"),
+        ("pass", "first, *_ = [p.detach().numpy().copy() for p in net.parameters()]", "pass"),
+        (
+            "flat = torch.zeros(2)",
+            "flat = 0.9 * flat + 0.1 * net[1].bias.detach()",
+            "flat = flat.lerp(net[1].bias.data, 0.1)",
+        ),
+        (
+            "flat = np.zeros(2)",
+            "flat = 0.9 * flat + 0.1 * net[1].bias.detach().numpy()",
+            "flat = flat + (net[1].bias.data.numpy() - flat) * 0.1",
+        ),
+        (
+            "flat = np.zeros(2)",
+            "flat = 0.9 * flat + 0.1 * net[1].bias.detach().numpy()",
+            "flat = torch.as_tensor(flat).lerp(net[1].bias.double().data, 0.1)",
+        ),
+    ],
+    ids=[
+        "times",
+        "outputs",
+        "copies that are gone",
+        "a copy in a list",
+        "one operation",
+        "other operations",
+        "a tensor",
+    ],
+)
+def test_what_nothing_depends_on_may_be_computed_otherwise(start: str, update: str, other: str) -> None:
+    text = TRAIN.replace("START", start).replace("UPDATE", update)
+    certificate = judged(text, fix(text).replace(update, other))
     assert certificate.proved, certificate.points
 
 

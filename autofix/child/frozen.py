@@ -7,7 +7,7 @@ called, and a script's updates of its parameters by hand once a pass has been ma
 by assigning to it.
 
 Some things show only where parameters move: an average that is no longer updated, a term that is zero at the start.
-Then each step moves its parameters by random numbers that depend on the parameter and the step alone.
+Then each step moves its parameters in a prescribed way (``course.py``).
 
 In the original a pass may find no graph (the mistake to be repaired).  It is left out, too, and ones stand in for the
 gradients that it would have given, to show how the script changes gradients before each step.
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import inspect
 import weakref
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -29,8 +28,6 @@ from .calls import CallMode
 from .kept import Kept
 from .parameters import Parameters, has_no_gradient
 
-MOVE = 0.01
-"""Scale of the moves of a driven parameter, both absolute and relative to the mean size of its elements."""
 DATA = vars(torch._C.TensorBase)["data"]
 KEEP_VALUES = frozenset({"requires_grad_", "detach_", "share_memory_"})
 """Methods that are named like changes in place, and change no values."""
@@ -124,15 +121,6 @@ def leave_out(step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
         return None
     with torch.enable_grad():
         return closure()
-
-
-def drive(member: torch.Tensor, key: str, turn: int) -> None:
-    """Move a *member* of an optimizer at its step number *turn* by some hundredths, as in every run that drives it."""
-    generator = torch.Generator().manual_seed(zlib.crc32(f"{key} {turn}".encode()))
-    with torch._C.DisableTorchFunction(), torch.no_grad():
-        real = member.dtype.to_real() if member.is_complex() else member.dtype
-        noise = torch.randn(member.shape, generator=generator).to(member.device, real)
-        member.add_(noise * (MOVE * (1 + member.abs().mean())))
 
 
 def stand_in(bound: inspect.BoundArguments, optimizers: Iterable[Optimizer]) -> Any:

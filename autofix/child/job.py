@@ -42,6 +42,8 @@ class Bounds:
     """Whether every parameter update is left out.  See ``frozen.py``."""
     driven: bool = False
     """Whether a step that is left out moves its parameters in a prescribed way instead, alike in every run."""
+    detour: bool = False
+    """Whether the prescribed way leads to other values at the first steps, and then on as without it."""
     same_calls: bool = False
     """Whether every call of a module draws the same random numbers and leaves the module's buffers as they were."""
 

@@ -1,4 +1,4 @@
-"""Tensors that a script keeps outside of its optimizers: averages of weights, target networks, queues, memories.
+"""Tensors and arrays that a script keeps outside of its optimizers: averages of weights, target networks, queues.
 
 No gradient tells of them.  A patch that leaves the update of an average out, or updates it at another rate, trains on
 the very same losses for as long as anybody watches.
@@ -6,10 +6,11 @@ the very same losses for as long as anybody watches.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.modules.batchnorm import _NormBase
@@ -31,33 +32,46 @@ CLOSED = frozenset({"torch", "torchvision", "numpy", "builtins", "collections", 
 """Packages whose objects hold no tensors of the user's, but for modules and containers."""
 
 
+class Found(NamedTuple):
+    """Tensors and arrays that the user's variables lead to at a step."""
+
+    values: dict[str, tuple[float, ...]]
+    """Some sums of the elements of each of them, by name."""
+    carried: frozenset[str]
+    """The names of those that are carried on."""
+    arrays: frozenset[str]
+    """The names of NumPy's arrays that are others than at the step before: nobody sees from what they were computed."""
+
+
 class Kept:
     """Tells at each optimizer step which tensors the user's variables lead to, and which of them are carried on.
 
-    Carried on is a tensor that is the one of the step before, or was computed from it without a graph.
+    Carried on is a tensor or an array that is the one of the step before, or a tensor that was computed from it without
+    a graph.
     """
 
     def __init__(self, parameters: Parameters, root: str) -> None:
         self._parameters = parameters
         self._root = root
-        self._before: dict[str, weakref.ref[torch.Tensor]] = {}
+        self._before: dict[str, weakref.ref[Any]] = {}
         self._origins: dict[int, tuple[weakref.ref[torch.Tensor], frozenset[str]]] = {}
         """The ``id`` of a tensor to itself, and to the names whose values at the step before it was computed from."""
 
-    def values(self) -> tuple[dict[str, tuple[float, ...]], frozenset[str]]:
-        """Some sums of the elements of each tensor, by name, and the names of those that are carried on."""
+    def values(self) -> Found:
+        """Look at the tensors and arrays at a step."""
         with torch._C.DisableTorchFunction():
             found = dict(self._found())
-            values = {name: glance(tensor) for name, tensor in found.items()}
-        loose = {name: tensor for name, tensor in found.items() if tensor.grad_fn is None}
-        carried = frozenset(name for name, tensor in loose.items() if self._is_carried(name, tensor))
-        self._before = {name: weakref.ref(tensor) for name, tensor in loose.items()}
+            values = {name: glance(one) for name, one in found.items()}
+        loose = {name: one for name, one in found.items() if isinstance(one, torch.Tensor) and one.grad_fn is None}
+        arrays = {name: one for name, one in found.items() if not isinstance(one, torch.Tensor)}
+        carried = frozenset(name for name, one in (loose | arrays).items() if self._is_carried(name, one))
+        self._before = {name: weakref.ref(one) for name, one in (loose | arrays).items()}
         self._origins = {id(one): (weakref.ref(one), frozenset((name,))) for name, one in loose.items()}
-        return values, carried
+        return Found(values, carried, frozenset(arrays) - carried)
 
-    def _is_carried(self, name: str, tensor: torch.Tensor) -> bool:
+    def _is_carried(self, name: str, value: Any) -> bool:
         before = self._before.get(name)
-        return before is not None and (before() is tensor or name in self._names_in((tensor,)))
+        return before is not None and (before() is value or name in self._names_in((value,)))
 
     def after_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
         """Note that a call of torch has computed *result*."""
@@ -79,16 +93,16 @@ class Kept:
                     found |= origin[1]
         return found
 
-    def _found(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The tensors that are compared, by name."""
+    def _found(self) -> Iterator[tuple[str, Any]]:
+        """The tensors and arrays that are compared, by name."""
         seen, left, budget = set[int](), MOST, [OBJECTS]
         for space, _, _ in namespaces(self._root):
             for key, value in list(space.items()):
                 if key.startswith("__"):
                     continue
-                for name, tensor in self._inside(key, value, seen, budget, DEPTH):
-                    if self._is_compared(tensor):
-                        yield name, tensor
+                for name, one in self._inside(key, value, seen, budget, DEPTH):
+                    if not isinstance(one, torch.Tensor) or self._is_compared(one):
+                        yield name, one
                         left -= 1
                         if not left:
                             return
@@ -101,8 +115,8 @@ class Kept:
 
     def _inside(
         self, name: str, value: Any, seen: set[int], budget: list[int], depth: int
-    ) -> Iterator[tuple[str, torch.Tensor]]:
-        """The tensors that *value* leads to, each under the first name that leads to it."""
+    ) -> Iterator[tuple[str, Any]]:
+        """The tensors and arrays that *value* leads to, each under the first name that leads to it."""
         if id(value) in seen or budget[0] <= 0:
             return
         budget[0] -= 1
@@ -110,6 +124,9 @@ class Kept:
             seen.add(id(value))
             if value.numel():
                 yield name, value
+        elif is_array_of_numbers(value):
+            seen.add(id(value))
+            yield name, value
         elif depth and not isinstance(value, OPAQUE):
             seen.add(id(value))
             for key, inner in self._parts(value):
@@ -136,11 +153,23 @@ class Kept:
                 yield from ((f".{key}", one) for key, one in list(attributes.items()) if isinstance(key, str))
 
 
-def glance(tensor: torch.Tensor) -> tuple[float, ...]:
-    """Some sums of elements from all over *tensor*."""
-    flat = tensor.detach().reshape(-1)
-    sample = flat[:: max(1, flat.numel() // SAMPLE)][:SAMPLE].to("cpu", torch.float64)
+def is_array_of_numbers(value: Any) -> bool:
+    """Whether *value* is an array of NumPy that holds floating point numbers."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind == "f" and value.size > 0
+
+
+def glance(values: Any) -> tuple[float, ...]:
+    """Some sums of elements from all over a tensor or an array."""
+    if isinstance(values, torch.Tensor):
+        sample = _sampled(values.detach().reshape(-1), values.numel()).to("cpu", torch.float64)
+    else:
+        sample = torch.tensor(_sampled(values.reshape(-1), values.size).tolist(), dtype=torch.float64)
     if sample.numel() <= WIDTH:
         return tuple(sample.tolist())
     padded = torch.nn.functional.pad(sample, (0, -sample.numel() % WIDTH))
     return tuple(padded.view(WIDTH, -1).sum(1).tolist())
+
+
+def _sampled(flat: Any, size: int) -> Any:
+    return flat[:: max(1, size // SAMPLE)][:SAMPLE]

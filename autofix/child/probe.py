@@ -34,8 +34,9 @@ from . import device
 from .attached import keep_attached
 from .beside import Beside
 from .called import Called
+from .course import Course
 from .events import Events
-from .frozen import Frozen, SameCalls, drive, leave_out, stand_in
+from .frozen import Frozen, SameCalls, leave_out, stand_in
 from .gates import open_gates
 from .graph import (
     FIRST,
@@ -80,6 +81,7 @@ from .recorded import (
     Step,
 )
 from .reference import GRAD, Asked, Reference
+from .scaled import scale_of, watch_scaling
 from .schedules import Schedules
 from .sketch import sketch
 from .stage import user_chain, user_place
@@ -129,6 +131,7 @@ class Probe:
         """Calls of modules since the last optimizer step."""
         self._kept = Kept(self._parameters, job.root)
         self._frozen = Frozen(self._parameters, self._kept) if job.bounds.frozen else None
+        self._course = Course(detour=job.bounds.detour)
         self._turns: Counter[int] = Counter()
         """Number of times that each optimizer has moved its parameters in the prescribed way."""
         self._cut = False
@@ -157,6 +160,7 @@ class Probe:
         register_optimizer_step_pre_hook(self._quietly(self._before_step))
         register_optimizer_step_post_hook(self._quietly(self._after_step))
         self._watch_clipping()
+        watch_scaling()
         self._called.install()
         self._modes.install()
         self._schedules.install()
@@ -286,6 +290,7 @@ class Probe:
         members = [tracked for tracked in self._parameters if tracked.in_optimizer]
         self._called.tell(members, self._passes)
         roots = roots_of(tensors)
+        scale = scale_of(roots)
         over = first_walked(walked.nodes)
         places = places_in(roots)
         again = repeats(places, moment, by_hand=not self._made)
@@ -296,7 +301,8 @@ class Probe:
             number=self._passes,
             kind=kind,
             step=self._steps,
-            losses=() if handed else tuple(loss_values(tensors, self._job.bounds.reduction)),
+            losses=() if handed else tuple(one / scale for one in loss_values(tensors, self._job.bounds.reduction)),
+            scale=scale,
             handed=bool(handed),
             file=moment.file,
             line=moment.line,
@@ -352,7 +358,8 @@ class Probe:
         sent = seen.kind == "backward"
         if self._stepping and sent:
             self._after_pass_within(self._stepping[-1], seen.number)
-        found = self._compared([tracked.index for tracked in self._parameters if tracked.index in reached], given)
+        members = [tracked.index for tracked in self._parameters if tracked.index in reached]
+        found = self._compared(members, given, seen.scale)
         self._left.after_pass(found if sent else Compared())
         if self._frozen is not None:
             self._frozen.hold()
@@ -391,9 +398,11 @@ class Probe:
             if (comparable or not tracked.stepped) and (tensor := tracked.tensor) is not None
         }
 
-    def _compared(self, indices: list[int], given: Mapping[int, torch.Tensor] = MappingProxyType({})) -> Compared:
+    def _compared(
+        self, indices: list[int], given: Mapping[int, torch.Tensor] = MappingProxyType({}), scale: float = 1.0
+    ) -> Compared:
         """Sketches of the gradients as they are, or were *given*, while they are compared; where it differs, of their
-        sound part, of their part without the past, and of the ways into both.
+        sound part, of their part without the past, and of the ways into both.  All are told without their *scale*.
         """
         if not self._within_comparison():
             return Compared()
@@ -403,14 +412,14 @@ class Probe:
             gradient = given.get(tracked.index, tensor.grad if tensor is not None else None)
             if tracked.index not in indices or gradient is None:
                 continue
-            found["sketches"][tracked.index] = sketch(gradient)
+            found["sketches"][tracked.index] = sketch(gradient / scale)
             faulty = self._reference.faulty(tracked.index) if self._reference is not None else None
             for rest, ways, share in (("sound", "ways", "all"), ("present", "parts", "old")):
                 part = getattr(faulty, share, None)
                 if part is not None and part.total is not None:
-                    found[rest][tracked.index] = sketch(gradient - part.total)
+                    found[rest][tracked.index] = sketch((gradient - part.total) / scale)
                     if part.known:
-                        found[ways][tracked.index] = tuple(sketch(way) for way in part.ways)
+                        found[ways][tracked.index] = tuple(sketch(way / scale) for way in part.ways)
         return Compared(**found)
 
     def _values(self, members: list[Tracked]) -> Sketches:
@@ -467,7 +476,7 @@ class Probe:
         self._turns[number] += 1
         for _, tensor in self._members(optimizer):
             if (member := self._parameters.find(tensor)) is not None:
-                drive(tensor, member.key, self._turns[number])
+                self._course.drive(tensor, member.key, self._turns[number])
 
     def _note_used(self, optimizer: Optimizer) -> None:
         if self._within_comparison():
@@ -526,8 +535,8 @@ class Probe:
             **vars(left),
         )
         if self._is_one_of_the_first():
-            kept, carried = self._kept.values()
-            step = replace(step, kept=kept, carried=carried, calls=self._modes.called())
+            kept = self._kept.values()
+            step = replace(step, kept=kept.values, carried=kept.carried, arrays=kept.arrays, calls=self._modes.called())
         if self._frozen is not None:
             step = replace(step, left_out=self._frozen.left_out())
         self._before[number] = values, step

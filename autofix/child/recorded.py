@@ -13,6 +13,8 @@ GRAPHLESS = "does not require grad and does not have a grad_fn"
 """Piece of the message of a pass that finds no graph."""
 STEPS = "steps"
 """The entry that counts the steps of a scheduler; its other ones are numbers that it was made with."""
+DETOUR = 3
+"""Steps of an optimizer at which a detour leads its parameters to other values."""
 Sketches = Mapping[int, tuple[float, ...]]
 """Index of a parameter to the sketch of its gradient (see ``child/sketch.py``)."""
 Parts = Mapping[int, tuple[tuple[float, ...], ...]]
@@ -76,6 +78,8 @@ class Pass(Compared):
     """Optimizer steps that had been made before it."""
     losses: tuple[float, ...] = ()
     """Values that it begins at, but for those of a pass that is ``handed``."""
+    scale: float = 1.0
+    """Scale of the losses in mixed precision, without which they and their gradients are told."""
     handed: bool = False
     """Whether it begins within a network, with a gradient that another pass has computed."""
     line: int | None = None
@@ -166,10 +170,12 @@ class Step(Compared):
     """Parameters of modules that no optimizer has, and whether they have moved since the step before: an average of
     the network, a target network."""
     kept: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Some sums of the elements of each tensor that the user's variables lead to and no optimizer has; known for the
-    first steps."""
+    """Some sums of the elements of each tensor, or array of NumPy, that the user's variables lead to and no optimizer
+    has; known for the first steps."""
     carried: frozenset[str] = frozenset()
     """The names of those that have no graph, and are those of the step before or were computed from them."""
+    arrays: frozenset[str] = frozenset()
+    """The names of arrays that are others than at the step before: they, too, may have been computed from these."""
     left_out: Mapping[int, frozenset[str]] = field(default_factory=dict)
     """Updates of parameters by hand that were left out since the last step, with their numbers: ``clamp_(0, 1)``."""
     calls: int = 0

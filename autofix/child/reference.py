@@ -48,6 +48,7 @@ from .graph import (
 from .leniency import be_lenient
 from .parameters import Parameters, has_no_gradient
 from .recorded import Without
+from .scaled import scale_of
 from .sketch import sketch
 
 REMEMBERED = 4
@@ -245,7 +246,8 @@ class Reference:
             shared = bad.intersection(earlier.nodes)
             if shared and not begins_in(asked, shared) and asked.leaves is None:
                 closed = self._closed(asked, earlier.leaves, entries_of(earlier, shared))
-                found = {self._parameters.find(leaf): sketch(gradient) for leaf, gradient in closed.items()}
+                scale = scale_of(roots_of(asked.tensors))
+                found = {self._parameters.find(leaf): sketch(gradient / scale) for leaf, gradient in closed.items()}
                 return Without(number, {one.index: v for one, v in found.items() if one is not None})
         return None
 

@@ -34,6 +34,7 @@ from autofix.proof.points.held import points as points_of_held
 from autofix.proof.points.idle import changes_what_is_idle, idle, trains_nothing
 from autofix.proof.points.idle import points as points_of_idle
 from autofix.proof.points.kept import (
+    arrays,
     calls_again,
     carried,
     is_in_turn,
@@ -42,6 +43,8 @@ from autofix.proof.points.kept import (
     moved_as_kept,
     normalised_otherwise,
     of_weights,
+    remembered,
+    repeated,
 )
 from autofix.proof.points.memory import memory_flat
 from autofix.proof.points.objective import (
@@ -233,10 +236,10 @@ class Original:
         """The reference with every parameter update left out, and all calls of a module alike."""
         return self._freeze(same_calls=True)
 
-    def driven(self, *, apart: bool) -> RunRecord:
-        """The reference in which each step moves its parameters in a prescribed way."""
+    def driven(self, *, apart: bool, detour: bool = False) -> RunRecord:
+        """The reference in which each step moves its parameters in a prescribed way, perhaps with a *detour*."""
         reference = self.before.failure is not None
-        bounds = replace(driven(self.before), reference=reference, apart=apart)
+        bounds = replace(driven(self.before), reference=reference, apart=apart, detour=detour)
         return run(self.script, self._patiently, self._as_reference(bounds))
 
     def _freeze(self, *, same_calls: bool) -> RunRecord:
@@ -444,7 +447,7 @@ def _judged_without_error(
         return _begun(original, patched, original.as_long(patched), promises)
     if held(before) and expected_error in ("", HELD):
         after = original.as_long(patched)
-        return _as_held(Certificate(points_of_held(before, after), before, after), promises)
+        return _as_held(original, Certificate(points_of_held(before, after), before, after), promises)
     if idle(before) and expected_error in ("", IDLE):
         after = original.as_long(patched)
         if changes_what_is_idle(before, after):
@@ -452,11 +455,11 @@ def _judged_without_error(
     if before.failure is None and before.complete and expected_error in ("", HELD):
         after = original.as_long(patched, between=True)
         found = points_between(original.between, after)
-        return _as_held(Certificate(found, original.between, after), promises)
+        return _as_held(original, Certificate(found, original.between, after), promises)
     return None
 
 
-def _as_held(certificate: Certificate, promises: Promises) -> Certificate:
+def _as_held(original: Original, certificate: Certificate, promises: Promises) -> Certificate:
     """The *certificate* of a patch of an original that raises nothing, and that must do all else as it does."""
     before, after = certificate.before, certificate.after
     if not promises.by_hand or not certificate.proved:
@@ -469,7 +472,8 @@ def _as_held(certificate: Certificate, promises: Promises) -> Certificate:
         or normalised_otherwise(before, after)
     )
     if not detail and (others := kept_otherwise(before, after, kept_by_both(before, after))):
-        detail = KEPT.format(others[0])
+        again = repeated(before, original.as_long(original.script))
+        detail = next((KEPT.format(name) for name in others if name in again), "")
     if not detail and (gate := gates_otherwise(before, after)):
         unseen = replace(certificate.points[4], verdict=Verdict.NOT_PROVED, detail=f"{gate}; {MORE}")
         return _with(certificate, {5: unseen})
@@ -524,7 +528,7 @@ def _refused(original: Original, patched: Script, certificate: Certificate, prom
         moving, there = _moved_alike(original, patched, apart=apart)
         cancelled = "cancelled_pass" in certificate.points[2].figures
         refused = _driven_otherwise(original, moving, there, gradients, cancelled=cancelled) if keeps else {}
-        refused = refused or _kept_otherwise(original, moving, there, trains, alone=not keeps)
+        refused = refused or _kept_otherwise(original, moving, there, trains, alone=not keeps, apart=apart)
     if not refused and (end := _ends_unseen(original, certificate)):
         refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
     return refused
@@ -563,7 +567,7 @@ def _driven_otherwise(
 
 
 def _kept_otherwise(
-    original: Original, moving: RunRecord, there: RunRecord, trains: Point, *, alone: bool
+    original: Original, moving: RunRecord, there: RunRecord, trains: Point, *, alone: bool, apart: bool
 ) -> dict[int, Point]:
     """Point 4, refused where the patched script keeps other values beside its parameters, moved as above; or nothing.
 
@@ -573,14 +577,16 @@ def _kept_otherwise(
         return {}
     if not _by_mistake(original.before) and (detail := left_out_otherwise(moving, there)):
         return {4: replace(trains, verdict=Verdict.FAILED, detail=detail)}
-    others = kept_otherwise(moving, there, carried(moving))
+    alone = alone or calls_again(moving, there) or not alike(*compared(moving, there))
+    names = carried(moving) | arrays(moving)
+    others = frozenset(kept_otherwise(moving, there, names)) & of_weights(original.frozen, moving, alone=alone)
+    if others - carried(moving):
+        others &= carried(moving) | remembered(moving, original.driven(apart=apart, detour=True))
+    if others:
+        others &= repeated(moving, original.driven(apart=apart))
     if not others:
         return {}
-    alone = alone or calls_again(moving, there) or not alike(*compared(moving, there))
-    weights = of_weights(original.frozen, moving, alone=alone)
-    name = next((name for name in others if name in weights), "")
-    if not name:
-        return {}
+    name = min(others)
     refused = replace(trains, verdict=Verdict.FAILED, detail=KEPT.format(name))
     return {4: refused if original.repeats else not_deterministic(refused)}
 

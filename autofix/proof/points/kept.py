@@ -7,9 +7,10 @@ both runs, these must take on the original's values, too, perhaps a step earlier
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from autofix.child.recorded import Pass, Step
+from autofix.child.recorded import DETOUR, Pass, Step
 from autofix.execution.record import RunRecord
 from autofix.proof.points.objective import alike, compared, order, parts_by_draws, says_nothing
 
@@ -19,6 +20,8 @@ OF_THE_WAY = 0.02
 """Distance of two values, as a part of the way that the original's has come, up to which they count as equal."""
 FEWEST = 2
 """Steps at which a value is another one, for the patched script to keep another one: it may come a step late."""
+LATE = 2
+"""Steps behind a detour up to which a value that is computed at some steps only may still be an old one."""
 INPUT = 1e-4
 """Relative difference up to which two inputs count as equal."""
 
@@ -61,6 +64,36 @@ def carried(reference: RunRecord) -> frozenset[str]:
     return frozenset(name for name in names if _moves(name, reference))
 
 
+def arrays(reference: RunRecord) -> frozenset[str]:
+    """The names of NumPy's arrays that change, and are others at each step."""
+    names = frozenset[str]().union(*(step.arrays for step in reference.updates))
+    return frozenset(name for name in names if _moves(name, reference))
+
+
+def remembered(moving: RunRecord, detoured: RunRecord) -> frozenset[str]:
+    """The names whose values depend on those that the parameters had at the first steps, long after these.
+
+    Such a name is computed from its own value of the step before.  *detoured* are other parameters at the first steps.
+    """
+    if not is_in_turn(moving, detoured):
+        return frozenset()
+    turns = Counter[int]()
+    last: list[tuple[Step, Step]] = []
+    for one, other in zip(moving.updates, detoured.updates, strict=False):
+        if turns and min(turns.values()) > DETOUR + LATE:
+            last.append((one, other))
+        turns[one.optimizer] += 1
+    pairs = [(name, one.kept[name], other.kept[name]) for one, other in last for name in one.kept.keys() & other.kept]
+    return frozenset(name for name, value, otherwise in pairs if _is_other(value, otherwise))
+
+
+def repeated(moving: RunRecord, again: RunRecord) -> frozenset[str]:
+    """The names that have equal values in two runs of one script: no times, and no numbers without a seed."""
+    steps = list(zip(moving.updates, again.updates, strict=False))
+    known = _known(moving) & _known(again)
+    return frozenset(name for name in known if all(one.kept.get(name) == other.kept.get(name) for one, other in steps))
+
+
 def kept_by_both(reference: RunRecord, after: RunRecord) -> frozenset[str]:
     """The names whose values change in two runs that compute alike."""
     return frozenset(name for name in _known(reference) & _known(after) if _moves(name, reference))
@@ -68,7 +101,7 @@ def kept_by_both(reference: RunRecord, after: RunRecord) -> frozenset[str]:
 
 def moved_as_kept(still: RunRecord, live: RunRecord) -> bool:
     """Whether the original keeps what depends on nothing but its parameters, such as an average of them."""
-    names = frozenset[str]().union(*(step.carried for step in still.updates))
+    names = frozenset[str]().union(*(step.carried | step.arrays for step in still.updates))
     return any(_moves(name, live) and not _moves(name, still) for name in names)
 
 
