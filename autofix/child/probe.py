@@ -75,6 +75,7 @@ from .recorded import (
     Mistake,
     OptimizerMade,
     Pass,
+    Past,
     RunError,
     Sketches,
     Start,
@@ -345,6 +346,7 @@ class Probe:
             mark(walked.nodes, SPENT, moment)
         walked.nodes.clear()  # the caller still holds the walk while the graphs are counted
         repetition, self._repetition = self._repetition, False
+        past = self._reference.past if self._reference is not None else Past()
         reached, cut = seen.reached, self._cut
         if cut:
             self._cut = False
@@ -367,6 +369,7 @@ class Probe:
             seen,
             cut=cut,
             repetition=repetition,
+            used=past,
             gradients=gradients,
             live=self._meter.measure() if not self._made else None,
             error=RunError(type(failure).__name__, str(failure), seen.line, seen.file) if failure else None,

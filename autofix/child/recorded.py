@@ -69,6 +69,20 @@ class Compared:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Past:
+    """What a pass uses of the graphs of earlier iterations."""
+
+    weighed: bool = False
+    """Whether the gradients of the present iteration depend on values of theirs; known for the first pass."""
+    replaced: bool = False
+    """Whether such a value stands in the loss where an earlier pass had one of its own iteration: a prediction."""
+    present: int = 0
+    """Items of the present iteration in the sum or the stack that has the fewest of them beside items of theirs."""
+    items: int = 0
+    """All items of that sum or stack."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pass(Compared):
     """One call of ``backward`` (or of ``torch.autograd.grad``).  Keys of the mappings are indices of parameters."""
 
@@ -132,6 +146,8 @@ class Pass(Compared):
     """Whether it found no graph, in a run that goes on past that."""
     repetition: bool = False
     """Whether a reference run left it out, as earlier passes of its step have sent the same back."""
+    used: Past = Past()
+    """What it uses of earlier iterations, in a reference run."""
 
     @property
     def trains(self) -> bool:

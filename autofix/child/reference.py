@@ -24,12 +24,12 @@ import contextlib
 import inspect
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.autograd.graph import saved_tensors_hooks
+from torch.autograd.graph import GradientEdge, saved_tensors_hooks
 
 from .graph import (
     PLACE,
@@ -47,14 +47,17 @@ from .graph import (
 )
 from .leniency import be_lenient
 from .parameters import Parameters, has_no_gradient
-from .recorded import Without
+from .recorded import Past, Without
 from .scaled import scale_of
 from .sketch import sketch
+from .terms import Sign, replaced_terms, terms_of
 
 REMEMBERED = 4
 """Passes whose graphs are held, so that nodes found faulty later can be left out of their gradients, too."""
 MOST_PARTS = 6
 """Entries into faulty nodes that are told apart: each takes a pass of its own."""
+WEIGHED = 1e-6
+"""Size of a derivative of gradients, relative to these, from which on it is no rounding."""
 SENT = "autofix_sent"
 """Key in ``Node.metadata`` of the step in which a pass was last sent back from the node."""
 Site = tuple[tuple[str, int], ...]
@@ -146,11 +149,15 @@ class Reference:
         """Parameter to the sequence number that the next node had when it was last stepped."""
         self._ran: dict[Site, int] = {}
         """Place of a pass to the sequence number that the next node had when it last ran."""
+        self._terms: dict[Site, frozenset[Sign]] = {}
+        """Place of a pass to the places of its loss at which it used what networks have computed."""
         self._latest: deque[tuple[int, Asked]] = deque(maxlen=REMEMBERED)
         self._last: Asked | None = None
         """The last backward pass."""
         self._failed = False
         """Whether a pass has gone through faulty nodes."""
+        self.past = Past()
+        """What the last pass uses of earlier iterations."""
 
     def install(self) -> None:
         """Clone all tensors that nodes save from now on, and forgive errors that a kept graph does not avoid."""
@@ -187,6 +194,7 @@ class Reference:
         It is measured before the pass, because an optimizer may take its step within it.  At the first pass through
         faulty nodes, returns the gradients that the last earlier pass through them would have added without them.
         """
+        self.past = Past()
         if asked.leaves is None:
             self._last = asked
         leaves = walked.leaves if asked.leaves is None else asked.leaves
@@ -200,8 +208,10 @@ class Reference:
         if not bad:
             if not self._failed:
                 self._latest.append((number, asked))
+                self._terms[site] = frozenset(terms_of(roots_of(asked.tensors)))
             return None
         without = None if self._failed else self._without(bad)
+        self.past = self._uses(asked, walked, leaves, bad, site)
         self._failed = True
         added = self._closed(asked, leaves, [])
         sound = self._parts(asked, walked, leaves, bad)
@@ -236,6 +246,41 @@ class Reference:
             if is_again_at(following, node, places) and holds_many(following)
         ]
         return bad.intersection(walk(begun).nodes)
+
+    def _uses(self, asked: Asked, walked: Walk, leaves: list[torch.Tensor], bad: set[Any], site: Site) -> Past:
+        """What a pass uses of the graphs of earlier iterations, to which the nodes *bad* belong."""
+        roots = roots_of(asked.tensors)
+        beside, items = items_beside(roots, walked, bad)
+        weighed = set[Any]() if self._failed else self._weighed(asked, walked, leaves, bad)
+        replaced = replaced_terms(terms_of(roots), self._terms.get(site, ()), bad) if weighed else set()
+        return Past(weighed=bool(weighed), replaced=not weighed.isdisjoint(replaced), present=beside, items=items)
+
+    def _weighed(self, asked: Asked, walked: Walk, leaves: list[torch.Tensor], bad: set[Any]) -> set[Any]:
+        """The first of the nodes *bad* on whose values the gradients without them depend.
+
+        The terms of a sum do not depend on each other; the features of a memory, the mean of which a network reads, do.
+        """
+        entries = entries_of(walked, bad)
+        edges = list({node.next_functions[at]: None for node, at in entries})
+        if not edges or begins_in(asked, bad):
+            return set()
+        with torch.enable_grad(), contextlib.suppress(RuntimeError):
+            gradients = self._gradients(asked, leaves, entries, create_graph=True)
+            known = [one for one in gradients if one is not None and one.requires_grad]
+            if not known:
+                return set()
+            weights = [torch.sin(torch.arange(1.0, one.numel() + 1, device=one.device)).to(one.dtype) for one in known]
+            found = self._grad(
+                known,
+                [GradientEdge(*edge) for edge in edges],
+                grad_outputs=[weight.view_as(one) for one, weight in zip(known, weights, strict=True)],
+                retain_graph=True,
+                allow_unused=True,
+            )
+            least = WEIGHED * math.hypot(*(float(one.detach().norm()) for one in known))
+            pairs = zip(edges, found, strict=True)
+            return {node for (node, _), one in pairs if one is not None and float(one.norm()) > least}
+        return set()
 
     def _without(self, bad: set[Any]) -> Without | None:
         """Gradients, without the nodes *bad*, of the last pass that went through them before they were faulty."""
@@ -321,24 +366,29 @@ class Reference:
 
     def _closed(self, asked: Asked, leaves: list[torch.Tensor], edges: list[Edge]) -> dict[torch.Tensor, torch.Tensor]:
         """Gradient of each leaf when the pass sends zeros through *edges*."""
+        pairs = zip(leaves, self._gradients(asked, leaves, edges), strict=True)
+        return {leaf: torch.zeros_like(leaf) if g is None else g.detach() for leaf, g in pairs}
+
+    def _gradients(
+        self, asked: Asked, leaves: list[torch.Tensor], edges: list[Edge], *, create_graph: bool = False
+    ) -> tuple[torch.Tensor | None, ...]:
         positions: dict[Any, set[int]] = {}
         for node, position in edges:
             positions.setdefault(node, set()).add(position)
         handles = [node.register_hook(closing(at)) for node, at in positions.items()]
         try:
             with torch.enable_grad():
-                gradients = self._grad(
+                return self._grad(
                     asked.tensors,
                     leaves,
                     grad_outputs=asked.gradients,
                     retain_graph=True,
+                    create_graph=create_graph,
                     allow_unused=True,
                 )
         finally:
             for handle in handles:
                 handle.remove()
-        pairs = zip(leaves, gradients, strict=True)
-        return {leaf: torch.zeros_like(leaf) if g is None else g.detach() for leaf, g in pairs}
 
 
 def terms_sent(root: Any, step: int) -> list[Any]:
@@ -409,6 +459,47 @@ def entries_of(walked: Walk, nodes: set[Any]) -> list[Edge]:
         for position, (following, _) in enumerate(node.next_functions)
         if following in nodes
     ]
+
+
+def items_beside(roots: Iterable[Any], walked: Walk, nodes: set[Any]) -> tuple[int, int]:
+    """The sizes of the smallest sum, stack or concatenation that has one of *nodes* as an item: without these, in all.
+
+    So many items of a store are of the present iteration, and so many are read.
+    """
+    found = [
+        (sum(one not in nodes for one in group), len(group))
+        for group in (
+            _terms(list(roots)),
+            *(group for node in walked.nodes if node not in nodes for group in _groups(node)),
+        )
+        if not nodes.isdisjoint(group)
+    ]
+    return min(found, default=(0, 0))
+
+
+def _groups(node: Any) -> list[list[Any]]:
+    """The items that a node joins, or the terms of each sum that it is given."""
+    if is_addition(node):
+        return []
+    under = below(node)
+    if type(node).__name__ in ("StackBackward0", "CatBackward0"):
+        return [_terms(under)]
+    return [_terms([one]) for one in under]
+
+
+def _terms(nodes: list[Any]) -> list[Any]:
+    """*nodes*, and the terms in place of a sum; no leaves."""
+    found: dict[Any, None] = {}
+    pending = list(nodes)
+    while pending:
+        node = pending.pop()
+        if node is None or hasattr(node, "variable") or node in found:
+            continue
+        if is_addition(node):
+            pending += below(node)
+        else:
+            found[node] = None
+    return list(found)
 
 
 def begins_in(asked: Asked, nodes: set[Any]) -> bool:

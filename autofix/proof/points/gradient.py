@@ -32,7 +32,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 from autofix.child.recorded import Parts, Pass, Sketches
@@ -105,6 +105,8 @@ class Moment:
     """Fingerprints of the parameters before the first pass of the step, and before the last."""
     closes: bool = False
     """Whether the step makes passes of its own, and goes where they lead it."""
+    replaced: bool = False
+    """Whether an old value stands in a loss where one of the iteration was to: see :func:`loses_prediction`."""
 
 
 Values = tuple[float, ...]
@@ -167,11 +169,16 @@ def gradient(
             found.kinds[index] = Kind.TRUNCATED
     if joins_other_losses(reference, after, start):
         found.kinds.update({i: Kind.CHANGED for i, k in found.kinds.items() if k is Kind.TRUNCATED})
+    if ours and ours[0].replaced:
+        dropped = [i for i, (whole, present, seen) in found.pairs.items() if loses_prediction(whole, present, seen)]
+        found.kinds.update(dict.fromkeys(dropped, Kind.DROPPED))
     find_dropped(found, loses_terms(reference, after, start), rounding, fewer=fewer)
     failure = before.failure
     once = Keeps.ONCE in promises or (failure is not None and failure.in_pass and before.passes[failure.passes].again)
     afresh = begins_afresh(before, after, ours, wanted, once=once, anew=Keeps.ANEW in promises)
     afresh = afresh and begins_alike(before, reference, after, start)
+    if promises.by_hand and Keeps.ONCE not in promises and Keeps.ANEW not in promises:
+        afresh = afresh and not keeps_a_memory(reference)
     factor = common_factor(reference, found)
     if factor is not None and afresh and not scales_losses(ours, theirs, factor):
         factor = None  # other values went into the loss
@@ -307,7 +314,20 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
     """The recorded gradients after *start*, in their order."""
     if not record.optimizers:
         passes = [p for p in record.passes if p.number > start and p.error is None and p.sketches is not None]
-        return [Moment(None, p.sketches or {}, p.sound, p.ways, p.present, p.parts, p.random, p.losses) for p in passes]
+        return [
+            Moment(
+                None,
+                p.sketches or {},
+                p.sound,
+                p.ways,
+                p.present,
+                p.parts,
+                p.random,
+                p.losses,
+                replaced=p.used.replaced,
+            )
+            for p in passes
+        ]
     first: dict[int, Mapping[int, str]] = {}
     total: dict[int, float] = {}
     for one in record.passes:
@@ -316,6 +336,7 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
     last: dict[int, tuple[str, tuple[float, ...], tuple[Mapping[int, str], Mapping[int, str]]]] = {
         p.number: (p.random, (total[p.step],), (first[p.step], p.state)) for p in record.passes
     }
+    replaced = {p.step for p in record.passes if p.used.replaced}
     # Of a closure, the first pass is compared: the others are made at weights that the step has moved.
     closed = {step.closure for step in record.updates}
     last |= {p.number: (p.random, p.losses, (p.state, p.state)) for p in record.passes if p.number in closed}
@@ -329,6 +350,7 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
             step.parts,
             *last.get(step.closure or step.passes, ("", (), ({}, {}))),
             bool(step.closure),
+            step.number - 1 in replaced,
         )
         for step in record.updates
         if step.number > start and step.sketches is not None
@@ -474,6 +496,16 @@ def find_dropped(found: Comparison, suspected: frozenset[int], rounding: float, 
             found.kinds[index], found.differences[index] = Kind.DROPPED, off
 
 
+def loses_prediction(whole: Values, present: Values, seen: Values) -> bool:
+    """Whether a gradient loses the part of old values, which a loss itself uses: they are no state behind weights.
+
+    The old value of a temporal difference was the next value of the iteration before: without its graph only the target
+    is trained.
+    """
+    exact = EXACT * size(whole)
+    return len(seen) == len(present) and math.dist(seen, present) <= exact < math.dist(whole, present)
+
+
 def same_state(ours: Mapping[int, str], theirs: Mapping[int, str], indices: Mapping[int, int]) -> bool:
     return all(theirs.get(indices.get(index, -1), bits) == bits for index, bits in ours.items())
 
@@ -534,6 +566,19 @@ def begins_afresh(
     return bool(models and later) and all(
         not p.past and p.trunk in [model.trunk for model in models] and p.types <= types for p in later
     )
+
+
+def keeps_a_memory(reference: RunRecord) -> bool:
+    """Whether a store that holds items of earlier iterations was meant to: their values have a part in the gradients.
+
+    A store that is filled on and on by mistake is filled several times in an iteration, which is meant to see these
+    items alone.  One item alone needs no store, and one that does not grow is emptied by the script itself.
+    """
+    passes = [one.used for one in reference.passes if one.used.items]
+    if not any(one.weighed for one in passes):
+        return False
+    grows = all(one.items < following.items for one, following in pairwise(passes))
+    return passes[0].present <= 1 or not grows
 
 
 def begins_alike(before: RunRecord, reference: RunRecord, after: RunRecord, start: int) -> bool:

@@ -24,6 +24,7 @@ from autofix.proof.points.gradient import (
     Meant,
     Moment,
     classify,
+    loses_prediction,
     moments,
     runs_once,
     same_state,
@@ -195,12 +196,15 @@ def other_gradients(reference: RunRecord, after: RunRecord, start: int, own: Col
             seen = there.whole.get(indices.get(index, -1), ())
             if one.optimizer is None or one.name in own or max(size(whole), size(seen)) <= noise:
                 continue
+            present = here.present.get(index, whole)
+            if here.replaced and loses_prediction(whole, present, seen):
+                found.setdefault((Kind.DROPPED, number), []).append(one.name)
+                continue
             kind, _ = classify(meant(here, index, rounding), seen, redrawn=False, fewer=True)
-            if kind is Kind.LOST and size(here.present.get(index, whole)) <= rounding * size(whole):
+            if kind is Kind.LOST and size(present) <= rounding * size(whole):
                 continue
             if kind is Kind.DROPPED and runs_once(reference, after, index, indices):
                 continue
-            present = here.present.get(index, whole)
             if len(seen) == len(present) and math.dist(seen, present) <= max(rounding * size(present), 10 * noise):
                 continue  # the present part, also where the past cancels it out; a bias in front of a softmax
             if kind not in (Kind.EXACT, Kind.TRUNCATED):

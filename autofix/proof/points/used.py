@@ -186,7 +186,10 @@ def left_out_otherwise(reference: RunRecord, after: RunRecord) -> str:
     """
     indices, spare = matching(reference, after), max(1, len(reference.optimizers))
     pairs = list(zip(reference.updates, after.updates, strict=False))
+    at_rest, at_rest_now = (frozenset[int]().union(*(p.frozen for p in run.passes)) for run in (reference, after))
     for i, j in indices.items():
+        if (i in at_rest) is not (j in at_rest_now):
+            continue  # one that the original forgets to let require grad: its changes are those of data
         both = [(a.left_out.get(i, frozenset()), b.left_out.get(j, frozenset())) for a, b in pairs]
         mine, now = sum(bool(a) for a, _ in both), sum(bool(b) for _, b in both)
         if abs(mine - now) > spare:
