@@ -27,7 +27,7 @@ class Bounds:
     follow: tuple[tuple[int, int, str], ...] = ()
     """Values that are followed through a traced run: the numbers of the calls that make and read them, their node."""
     apart: bool = False
-    """Whether, in a reference run, modules with ``inplace=True`` leave their inputs as they are."""
+    """Whether modules with ``inplace=True`` leave their inputs as they are."""
     reduction: str = ""
     """Reduction by which, in a reference run, a pass begins at a loss of several elements: ``mean`` or ``sum``."""
     parts: str = ""

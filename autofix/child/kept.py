@@ -17,9 +17,8 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from .holders import OF_KERNEL, OPAQUE, namespaces
 from .parameters import Parameters
+from .recorded import MOST_KEPT
 
-MOST = 256
-"""Tensors that are looked at."""
 OBJECTS = 4_000
 """Objects that are looked into for them."""
 DEPTH = 5
@@ -95,7 +94,7 @@ class Kept:
 
     def _found(self) -> Iterator[tuple[str, Any]]:
         """The tensors and arrays that are compared, by name."""
-        seen, left, budget = set[int](), MOST, [OBJECTS]
+        seen, left, budget = set[int](), MOST_KEPT, [OBJECTS]
         for space, _, _ in namespaces(self._root):
             for key, value in list(space.items()):
                 if key.startswith("__"):

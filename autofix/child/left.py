@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .parameters import Tracked, has_no_gradient
@@ -18,11 +18,22 @@ class Left:
     def __init__(self) -> None:
         self._found: dict[str, dict[int, Any]] = {}
         self._restarted: set[int] = set()
+        self._given: set[int] = set()
+        """The parameters that passes have reached since their last step."""
 
-    def before_pass(self, reached: Iterable[Tracked]) -> None:
-        """Note that a pass is about to add to the gradients of the parameters that it has *reached*."""
+    def before_pass(self, reached: Sequence[Tracked], kind: str) -> bool:
+        """Note that a pass is about to add to the gradients of the parameters that it has *reached*.
+
+        Returns whether the gradient that an earlier pass has left one of them is gone, without a step.
+        """
         known = self._found.get("sketches", {})
-        self._restarted |= {one.index for one in reached if one.index in known and has_no_gradient(one.tensor)}
+        empty = {one.index for one in reached if has_no_gradient(one.tensor)}
+        self._restarted |= empty & known.keys()
+        if kind != "backward":
+            return False
+        discards = not empty.isdisjoint(self._given)
+        self._given |= {one.index for one in reached}
+        return discards
 
     def after_pass(self, found: Compared) -> None:
         """Note the gradients that a pass has left; forget all, if it was not sent to ``grad`` of the parameters."""
@@ -42,7 +53,9 @@ class Left:
 
     def forget(self, stepped: Iterable[int]) -> None:
         """Forget the gradients of these parameters, of which a step has been made."""
+        stepped = list(stepped)
         self._restarted.difference_update(stepped)
+        self._given.difference_update(stepped)
         for part in self._found.values():
             for index in stepped:
                 part.pop(index, None)

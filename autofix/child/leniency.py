@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -31,13 +32,20 @@ ESCAPES = ("Can't call numpy() on Tensor that requires grad", "Only Tensors crea
 class Lenient(CallMode):
     """Repeats a call that failed in the way that was meant."""
 
-    def __init__(self, gradient_of: Callable[[torch.Tensor], torch.Tensor | None]) -> None:
+    def __init__(
+        self,
+        gradient_of: Callable[[torch.Tensor], torch.Tensor | None],
+        on_read: Callable[[torch.Tensor, str], None],
+    ) -> None:
         super().__init__()
         self._gradient_of = gradient_of
+        self._on_read = on_read
 
     def call(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if func == GRADIENT and not (args[0].is_leaf or args[0].retains_grad):
-            return self._gradient_of(args[0])
+        if func == GRADIENT:
+            if not (args[0].is_leaf or args[0].retains_grad):
+                return self._gradient_of(args[0])
+            self._on_read(args[0], sys._getframe(2).f_code.co_filename)
         try:
             return func(*args, **kwargs)
         except IndexError:
@@ -79,12 +87,15 @@ def written(out: torch.Tensor, result: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def be_lenient(gradient_of: Callable[[torch.Tensor], torch.Tensor | None]) -> None:
+def be_lenient(
+    gradient_of: Callable[[torch.Tensor], torch.Tensor | None], on_read: Callable[[torch.Tensor, str], None]
+) -> None:
     """Repeat failing calls as they were meant, from now on.
 
-    *gradient_of* computes the gradient of a tensor that is no leaf by the last pass.
+    *gradient_of* computes the gradient of a tensor that is no leaf by the last pass; *on_read* is told of each leaf
+    whose gradient is read, and of the file that reads it.
     """
-    Lenient(gradient_of).enter()
+    Lenient(gradient_of, on_read).enter()
     torch.autograd.Variable = old_variable_of(torch.autograd.Variable)  # type: ignore[misc]
     torch.inference_mode = torch.autograd.inference_mode = unrecorded  # type: ignore[misc, assignment]
     Optimizer.add_param_group = of_leaves(Optimizer.add_param_group)  # type: ignore[method-assign]

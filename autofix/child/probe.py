@@ -75,7 +75,6 @@ from .recorded import (
     Mistake,
     OptimizerMade,
     Pass,
-    Past,
     RunError,
     Sketches,
     Start,
@@ -115,9 +114,7 @@ class Probe:
         self._stop_at_pass: int | None = None
         self._inside = threading.local()
         self._reference = (
-            Reference(self._parameters, apart=job.bounds.apart, reduction=job.bounds.reduction)
-            if job.bounds.reference
-            else None
+            Reference(self._parameters, job.root, reduction=job.bounds.reduction) if job.bounds.reference else None
         )
         self._before: dict[int, tuple[dict[int, torch.Tensor], Step]] = {}
         """Members as they were before, and the record of the step so far, by optimizer, while it makes a step."""
@@ -171,6 +168,8 @@ class Probe:
             SameCalls(self._job.seed).install()
         if self._reference is not None:
             self._reference.install()
+        if self._job.bounds.apart:
+            register_module_forward_pre_hook(leave_input)
         if self._job.bounds.parts:
             Parts(self._job.bounds.parts).enter()
         if self._job.bounds.attached:
@@ -287,7 +286,7 @@ class Probe:
         self._beside.before_pass()
         reached = [tracked for leaf in walked.leaves if (tracked := self._track(leaf)) is not None]
         self._passes += 1
-        self._left.before_pass(reached)
+        discards = self._left.before_pass(reached, kind)
         members = [tracked for tracked in self._parameters if tracked.in_optimizer]
         self._called.tell(members, self._passes)
         roots = roots_of(tensors)
@@ -314,6 +313,7 @@ class Probe:
             repeats=again,
             again=sends_again(places),
             keeps=keeps,
+            discards=discards,
             reached=frozenset(tracked.index for tracked in reached),
             state=self._state(self._passes),
             random=random_state(),
@@ -346,7 +346,7 @@ class Probe:
             mark(walked.nodes, SPENT, moment)
         walked.nodes.clear()  # the caller still holds the walk while the graphs are counted
         repetition, self._repetition = self._repetition, False
-        past = self._reference.past if self._reference is not None else Past()
+        past = self._reference.take_past() if self._reference is not None else None
         reached, cut = seen.reached, self._cut
         if cut:
             self._cut = False
@@ -573,6 +573,7 @@ class Probe:
             used=self._otherwise(step),
             clips=tuple(self._clips),
             clamps=tuple(self._clamps),
+            read=self._reference.take_read() if self._reference is not None else frozenset(),
         )
         self._events.write(told)
         self._used, self._clips, self._clamps = {}, [], []
@@ -669,6 +670,12 @@ def seed_everything(seed: int) -> None:
 def values_of(members: list[Tracked]) -> Sketches:
     """Sketches of parameters."""
     return {one.index: sketch(tensor) for one in members if (tensor := one.tensor) is not None}
+
+
+def leave_input(module: torch.nn.Module, _: Any) -> None:
+    """Hook before every call: let a module that would write over its input make a new tensor."""
+    if getattr(module, "inplace", False) is True:
+        vars(module)["inplace"] = False
 
 
 def loss_values(tensors: Any, reduction: str = "") -> list[float]:

@@ -15,6 +15,8 @@ STEPS = "steps"
 """The entry that counts the steps of a scheduler; its other ones are numbers that it was made with."""
 DETOUR = 3
 """Steps of an optimizer at which a detour leads its parameters to other values."""
+MOST_KEPT = 256
+"""Tensors and arrays beside the parameters that are looked at in a step."""
 Sketches = Mapping[int, tuple[float, ...]]
 """Index of a parameter to the sketch of its gradient (see ``child/sketch.py``)."""
 Parts = Mapping[int, tuple[tuple[float, ...], ...]]
@@ -70,8 +72,10 @@ class Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class Past:
-    """What a pass uses of the graphs of earlier iterations."""
+    """What a pass uses of faulty graphs: those of earlier iterations, and of parameters that have changed since."""
 
+    faulty: bool = False
+    """Whether it comes to any of them."""
     weighed: bool = False
     """Whether the gradients of the present iteration depend on values of theirs; known for the first pass."""
     replaced: bool = False
@@ -113,6 +117,8 @@ class Pass(Compared):
     """Whether it comes to freed graphs only at whole losses that another pass had sent back."""
     keeps: bool = False
     """Whether it keeps the graph: ``retain_graph`` or ``create_graph``."""
+    discards: bool = False
+    """Whether a gradient that an earlier pass had left was set to zero before it, and no step had used it."""
     reached: frozenset[int] = frozenset()
     gradients: Mapping[int, float] = field(default_factory=dict)
     """Norms after the pass of the gradients that it reached."""
@@ -146,8 +152,8 @@ class Pass(Compared):
     """Whether it found no graph, in a run that goes on past that."""
     repetition: bool = False
     """Whether a reference run left it out, as earlier passes of its step have sent the same back."""
-    used: Past = Past()
-    """What it uses of earlier iterations, in a reference run."""
+    used: Past | None = None
+    """What it uses of faulty graphs, in a reference run; None where that is not known."""
 
     @property
     def trains(self) -> bool:
@@ -196,6 +202,8 @@ class Step(Compared):
     """Updates of parameters by hand that were left out since the last step, with their numbers: ``clamp_(0, 1)``."""
     calls: int = 0
     """Calls of modules since the last step."""
+    read: frozenset[int] = frozenset()
+    """Parameters whose gradients the script itself has read since the last step, in a reference run."""
     remembers: bool = False
     """Whether the optimizer has a state from steps before: momentum, say."""
 

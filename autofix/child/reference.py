@@ -50,6 +50,7 @@ from .parameters import Parameters, has_no_gradient
 from .recorded import Past, Without
 from .scaled import scale_of
 from .sketch import sketch
+from .stage import is_user_file
 from .terms import Sign, replaced_terms, terms_of
 
 REMEMBERED = 4
@@ -129,18 +130,14 @@ class Faulty:
     old: Share = field(default_factory=Share)
 
 
-def _leave_input(module: torch.nn.Module, args: tuple[Any, ...]) -> None:
-    """Hook before every call: let a module that would write over its input make a new tensor."""
-    if getattr(module, "inplace", False) is True:
-        vars(module)["inplace"] = False
-
-
 class Reference:
     """The machinery of a reference run.  Only one at a time."""
 
-    def __init__(self, parameters: Parameters, *, apart: bool = False, reduction: str = "") -> None:
+    def __init__(self, parameters: Parameters, root: str, *, reduction: str = "") -> None:
         self._parameters = parameters
-        self._apart = apart
+        self._root = root
+        self._read: set[int] = set()
+        """The parameters whose gradients the script has read."""
         self._reduction = reduction
         self._grad = torch.autograd.grad
         self._changed: list[int] = []
@@ -156,17 +153,15 @@ class Reference:
         """The last backward pass."""
         self._failed = False
         """Whether a pass has gone through faulty nodes."""
-        self.past = Past()
-        """What the last pass uses of earlier iterations."""
+        self._past: Past | None = None
+        """What the last pass uses of faulty graphs; None where that was not looked at."""
 
     def install(self) -> None:
         """Clone all tensors that nodes save from now on, and forgive errors that a kept graph does not avoid."""
         hooks = saved_tensors_hooks(Saved, self._unpack)
         hooks.__enter__()
         leave_out_in_transforms(hooks)
-        be_lenient(self._gradient_of)
-        if self._apart:
-            torch.nn.modules.module.register_module_forward_pre_hook(_leave_input)
+        be_lenient(self._gradient_of, self._note_read)
 
     def _unpack(self, saved: Saved) -> torch.Tensor:
         if saved.alias._version != saved.version:
@@ -194,7 +189,7 @@ class Reference:
         It is measured before the pass, because an optimizer may take its step within it.  At the first pass through
         faulty nodes, returns the gradients that the last earlier pass through them would have added without them.
         """
-        self.past = Past()
+        self._past = Past()
         if asked.leaves is None:
             self._last = asked
         leaves = walked.leaves if asked.leaves is None else asked.leaves
@@ -211,7 +206,7 @@ class Reference:
                 self._terms[site] = frozenset(terms_of(roots_of(asked.tensors)))
             return None
         without = None if self._failed else self._without(bad)
-        self.past = self._uses(asked, walked, leaves, bad, site)
+        self._past = self._uses(asked, walked, leaves, bad, site)
         self._failed = True
         added = self._closed(asked, leaves, [])
         sound = self._parts(asked, walked, leaves, bad)
@@ -253,7 +248,9 @@ class Reference:
         beside, items = items_beside(roots, walked, bad)
         weighed = set[Any]() if self._failed else self._weighed(asked, walked, leaves, bad)
         replaced = replaced_terms(terms_of(roots), self._terms.get(site, ()), bad) if weighed else set()
-        return Past(weighed=bool(weighed), replaced=not weighed.isdisjoint(replaced), present=beside, items=items)
+        return Past(
+            faulty=True, weighed=bool(weighed), replaced=not weighed.isdisjoint(replaced), present=beside, items=items
+        )
 
     def _weighed(self, asked: Asked, walked: Walk, leaves: list[torch.Tensor], bad: set[Any]) -> set[Any]:
         """The first of the nodes *bad* on whose values the gradients without them depend.
@@ -295,6 +292,22 @@ class Reference:
                 found = {self._parameters.find(leaf): sketch(gradient / scale) for leaf, gradient in closed.items()}
                 return Without(number, {one.index: v for one, v in found.items() if one is not None})
         return None
+
+    def _note_read(self, leaf: torch.Tensor, file: str) -> None:
+        tracked = self._parameters.find(leaf)
+        if tracked is not None and is_user_file(file, self._root):
+            self._read.add(tracked.index)
+
+    def take_read(self) -> frozenset[int]:
+        """The parameters whose gradients the script has read since the last call."""
+        read = frozenset(self._read)
+        self._read.clear()
+        return read
+
+    def take_past(self) -> Past | None:
+        """What the last pass uses of faulty graphs, for once."""
+        past, self._past = self._past, None
+        return past
 
     def after_step(self, tensors: list[torch.Tensor]) -> None:
         """Note that these parameters were stepped."""

@@ -1,4 +1,4 @@
-"""Finds the places at which a loss uses what networks have computed, before any parameter comes in between.
+"""Finds the places at which a loss compares what networks have computed, before any parameter comes in between.
 
 The error of a temporal difference, ``(reward + discount * next_value - value).pow(2).mean()``, has two of them.  The
 old value is what it trains: cut off from its graph, because it was computed as the next value of the iteration before,
@@ -18,6 +18,11 @@ NODES_TO_A_WEIGHT = 4
 """Nodes that may lie between an operation and its parameter: a transposition, another shape, another precision."""
 JOINING = frozenset({"StackBackward0", "CatBackward0"})
 """Nodes whose inputs are items alike."""
+
+COMPARING = frozenset(f"{name}Backward0" for name in ("Sub", "MseLoss", "SmoothL1Loss", "HuberLoss"))
+"""Nodes of the error between two values."""
+JOINS_OTHERWISE = frozenset(f"{name}Backward0" for name in ("Mm", "Bmm", "Addmm", "Baddbmm", "Mv", "Dot", "LogSoftmax"))
+"""Nodes behind which a value is no longer compared element by element: it stands for many, as a memory's rows do."""
 
 Sign = tuple[tuple[str, int], ...]
 """A place: the types of the nodes on the way from the root, and at which of their inputs it goes on; no additions."""
@@ -62,11 +67,17 @@ def _is_leaf(node: Any) -> bool:
 
 
 def replaced_terms(terms: dict[Sign, list[Any]], earlier: Iterable[Sign], past: set[Any]) -> set[Any]:
-    """The nodes of the *past* that are the only ones at a place, where an *earlier* pass had present ones."""
+    """The nodes of the *past* that are the only ones in an error between values, where an *earlier* pass had others."""
     known = set(earlier)
     return {
         node
         for sign, nodes in terms.items()
-        if sign and sign in known and all(one in past for one in nodes)
+        if sign in known and _compares(sign) and all(one in past for one in nodes)
         for node in nodes
     }
+
+
+def _compares(sign: Sign) -> bool:
+    """Whether a value at a place is compared with another one, element by element."""
+    names = {name for name, _ in sign}
+    return not names.isdisjoint(COMPARING) and names.isdisjoint(JOINS_OTHERWISE)

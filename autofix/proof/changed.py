@@ -218,23 +218,26 @@ def _skipped(tree: ast.AST) -> Iterator[ast.AST]:
 def _turns(some: list[Statement], others: list[Statement]) -> Iterator[tuple[int, int, int, int, str]]:
     """The expressions in *some* statements, but not in *others*, that a number decides on, and their texts.
 
-    The tests of branches and loops are none: their bodies are watched.
+    The tests of two branches and of loops are none: their bodies are watched.
     """
     known = {ast.dump(node) for one in others for node in ast.walk(one.node) if isinstance(node, ast.expr)}
     for one in some:
-        if isinstance(one.node, (ast.Assert, *SCOPES)) or any(hasattr(one.node, name) for name in BLOCKS):
+        tree: ast.AST = one.node
+        if isinstance(tree, ast.If) and not tree.orelse:
+            tree = tree.test  # nothing shows that the branch is left out
+        elif isinstance(tree, (ast.For, ast.AsyncFor)):
+            tree = tree.iter
+        elif isinstance(tree, (ast.Assert, *SCOPES)) or any(hasattr(tree, name) for name in BLOCKS):
             continue
-        tests = {id(node) for tree in ast.walk(one.node) for test in _tests(tree) for node in ast.walk(test)}
-        for node in () if _only_tells(one.node) else ast.walk(one.node):
+        tests = {id(node) for choice in ast.walk(tree) for test in _tests(choice) for node in ast.walk(test)}
+        for node in () if _only_tells(tree) else ast.walk(tree):
             text = _turn(node)
             if text and isinstance(node, ast.expr) and id(node) not in tests and ast.dump(node) not in known:
                 yield node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0, text
 
 
 def _tests(tree: ast.AST) -> list[ast.expr]:
-    if isinstance(tree, ast.IfExp):
-        return [tree.test]
-    return tree.ifs if isinstance(tree, ast.comprehension) else []
+    return [tree.test] if isinstance(tree, ast.IfExp) else []
 
 
 def _turn(node: ast.AST) -> str:

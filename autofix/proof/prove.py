@@ -18,6 +18,7 @@ from autofix.proof.points.agreement import (
     NEW_TENSORS,
     but_for_what_is_reached,
     but_for_what_is_replaced,
+    by_gradients_of_last_step,
     by_losses_of_new_tensors,
     in_another_order,
     same_until_failure,
@@ -27,7 +28,15 @@ from autofix.proof.points.agreement import (
 )
 from autofix.proof.points.base import Point, Verdict, not_deterministic, nothing_alike, unproved
 from autofix.proof.points.executed import MORE, unshown
-from autofix.proof.points.failure import BASE_CHANGED, LEAF_CHANGED, UNREDUCED, clean_after, fails_before, what_remains
+from autofix.proof.points.failure import (
+    BASE_CHANGED,
+    CHANGED,
+    LEAF_CHANGED,
+    UNREDUCED,
+    clean_after,
+    fails_before,
+    what_remains,
+)
 from autofix.proof.points.gradient import Kind, gradient, of_present_values
 from autofix.proof.points.held import held, points_between
 from autofix.proof.points.held import points as points_of_held
@@ -54,6 +63,7 @@ from autofix.proof.points.objective import (
     draws_apart,
     gates_otherwise,
     otherwise,
+    otherwise_beside_what_is_stale,
     otherwise_where_driven,
     parts_by_draws,
     says_nothing,
@@ -73,6 +83,7 @@ from autofix.proof.points.used import (
     set_otherwise,
     steps_again,
     steps_apart,
+    thrown_away,
     updated_beside,
     used_otherwise,
 )
@@ -193,6 +204,18 @@ class Original:
     def apart(self) -> RunRecord:
         """The reference in which modules leave their inputs as they are."""
         return self._refer(apart=True)
+
+    @cached_property
+    def fails_by_its_inputs(self) -> bool:
+        """Whether nothing is wrong but that modules write over their inputs: without that, the script raises nothing.
+
+        What reads such an input later sees other values then, and nobody knows the ones that were meant.
+        """
+        failure = self.before.failure
+        if failure is None or CHANGED not in failure.error.message:
+            return False
+        alone = run(self.script, self.limits, replace(bounds(self.before), apart=True))
+        return alone.failure is None and alone.complete
 
     @cached_property
     def streamed(self) -> Original:
@@ -392,7 +415,9 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
         # Without the failure to compare with, the patched run would show nothing.
         open_points = unproved("there is no failure of the original to compare with")
         return Certificate((fails, *open_points), before, RunRecord(Outcome.NOT_STARTED))
-    after = run(patched, original.limits, bounds(before))
+    # Where weights are updated by hand, no step tells how they move later.
+    throughout = promises.by_hand and not before.optimizers
+    after = run(patched, original.limits, replace(bounds(before), throughout=throughout))
     reference, same, gradients = _compared(original, after, promises)
     points = (
         fails,
@@ -486,9 +511,10 @@ def _compared(original: Original, after: RunRecord, promises: Promises) -> tuple
     """Points 3 and 5 of the patched run *after*, and the reference that it is held against."""
     before, reference = original.before, original.reference
     assert reference is not None
-    same = same_until_failure(before, after)
+    same = by_gradients_of_last_step(reference, after, first_difference(before), same_until_failure(before, after))
     gradients = gradient(before, reference, after, first_difference(before), promises)
-    if Keeps.INPUTS in promises and gradients.verdict is Verdict.FAILED:
+    inputs = Keeps.INPUTS in promises or promises.by_hand
+    if inputs and gradients.verdict is Verdict.FAILED and (not promises.by_hand or original.fails_by_its_inputs):
         others = gradient(before, original.apart, after, first_difference(before), replace(promises, own=frozenset()))
         if others.verdict is Verdict.PASSED:
             detail = f"{others.detail}, where modules leave their inputs as they are"
@@ -523,11 +549,18 @@ def _refused(original: Original, patched: Script, certificate: Certificate, prom
         return refused
     trains, gradients = certificate.points[3:5]
     keeps = Keeps.SMOOTH not in promises and _keeps_values(gradients)
-    if keeps or (certificate.reference is original.reference and moved_as_kept(original.frozen, original.further)):
+    anew = certificate.reference is original.reference and _computes_anew(gradients)
+    if (
+        keeps
+        or anew
+        or (certificate.reference is original.reference and moved_as_kept(original.frozen, original.further))
+    ):
         apart = certificate.reference is not original.reference
         moving, there = _moved_alike(original, patched, apart=apart)
         cancelled = "cancelled_pass" in certificate.points[2].figures
         refused = _driven_otherwise(original, moving, there, gradients, cancelled=cancelled) if keeps else {}
+        if anew and (reason := otherwise_beside_what_is_stale(moving, there)):
+            refused = {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)}
         refused = refused or _kept_otherwise(original, moving, there, trains, alone=not keeps, apart=apart)
     if not refused and (end := _ends_unseen(original, certificate)):
         refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
@@ -543,6 +576,12 @@ def _keeps_values(gradients: Point) -> bool:
     """Whether a patch computes nothing anew: at most it takes values off their graphs."""
     kinds = {one["kind"] for one in gradients.figures.get("parameters", {}).values()}
     return kinds <= {Kind.EXACT, Kind.TRUNCATED}
+
+
+def _computes_anew(gradients: Point) -> bool:
+    """Whether a patch computes values anew, and leaves all others as they are."""
+    kinds = {one["kind"] for one in gradients.figures.get("parameters", {}).values()}
+    return Kind.RECOMPUTED in kinds <= {Kind.EXACT, Kind.TRUNCATED, Kind.RECOMPUTED, Kind.LATER}
 
 
 def _moved_alike(original: Original, patched: Script, *, apart: bool = False) -> tuple[RunRecord, RunRecord]:
@@ -698,6 +737,7 @@ def _steered_otherwise(before: RunRecord, live: tuple[RunRecord, RunRecord]) -> 
         or ("" if _by_mistake(before) else changed_beside(*live))
         or scheduled_otherwise(*live)
         or clipped_otherwise(*live)
+        or thrown_away(*live)
     )
 
 

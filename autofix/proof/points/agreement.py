@@ -12,7 +12,7 @@ from autofix.child.recorded import Pass, Sketches
 from autofix.codemods.proof import Keeps
 from autofix.execution.record import Outcome, RunRecord
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point
-from autofix.proof.points.gradient import EXACT, NOISE
+from autofix.proof.points.gradient import EXACT, NOISE, ROUGH, size
 from autofix.proof.promises import NOTHING, Promises
 
 START = "at the start"
@@ -47,6 +47,31 @@ def same_until_failure(before: RunRecord, after: RunRecord) -> Point:
         return whole
     until = f"until backward pass {onset.number}, the first to walk into an earlier step's graph"
     return replace(part, detail=f"{part.detail}, {until}", figures={**part.figures, "until_pass": onset.number})
+
+
+def by_gradients_of_last_step(reference: RunRecord, after: RunRecord, start: int, same: Point) -> Point:
+    """*same*, refused where it is so up to rounding, and the last step before *start* has other gradients.
+
+    Adam's first step is the same for many gradients.
+    """
+    if same.verdict is not Verdict.PASSED or same.figures.get("bit_equal", True):
+        return same
+    indices = matching(reference, after)
+    rounding = ROUGH if any(p.low for p in reference.passes) else EXACT
+    for step, other in zip(reference.updates, after.updates, strict=False):
+        if step.number != start or not step.sketches or not other.sketches:
+            continue
+        noise = NOISE * max(map(size, step.sketches.values()), default=0.0)
+        names = [
+            reference.parameters[i].name
+            for i, value in step.sketches.items()
+            if len(now := other.sketches.get(indices.get(i, -1), ())) == len(value)
+            and math.dist(value, now) > max(rounding * size(value), noise)
+        ]
+        if names:
+            detail = f"step {step.number} is made of other gradients than the original's: {listed(names)}"
+            return replace(same, verdict=Verdict.FAILED, detail=detail)
+    return same
 
 
 def without_what_failed(

@@ -43,10 +43,11 @@ def fails_before(before: RunRecord, expected_error: str) -> Point:
 
 UNREDUCED = "grad can be implicitly created only for scalar outputs"
 BASE_CHANGED = "another view of its base has been modified inplace"
+CHANGED = "modified by an inplace operation"
 LEAF_CHANGED = "leaf Variable that requires grad"
 TAPE = (
     "backward through the graph a second time",
-    "modified by an inplace operation",
+    CHANGED,
     GRAPHLESS,
     LEAF_CHANGED,
     "is a view and is being modified inplace",

@@ -324,7 +324,7 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
                 p.parts,
                 p.random,
                 p.losses,
-                replaced=p.used.replaced,
+                replaced=p.used is not None and p.used.replaced,
             )
             for p in passes
         ]
@@ -336,7 +336,7 @@ def moments(record: RunRecord, start: int) -> list[Moment]:
     last: dict[int, tuple[str, tuple[float, ...], tuple[Mapping[int, str], Mapping[int, str]]]] = {
         p.number: (p.random, (total[p.step],), (first[p.step], p.state)) for p in record.passes
     }
-    replaced = {p.step for p in record.passes if p.used.replaced}
+    replaced = {p.step for p in record.passes if p.used is not None and p.used.replaced}
     # Of a closure, the first pass is compared: the others are made at weights that the step has moved.
     closed = {step.closure for step in record.updates}
     last |= {p.number: (p.random, p.losses, (p.state, p.state)) for p in record.passes if p.number in closed}
@@ -574,7 +574,7 @@ def keeps_a_memory(reference: RunRecord) -> bool:
     A store that is filled on and on by mistake is filled several times in an iteration, which is meant to see these
     items alone.  One item alone needs no store, and one that does not grow is emptied by the script itself.
     """
-    passes = [one.used for one in reference.passes if one.used.items]
+    passes = [one.used for one in reference.passes if one.used is not None and one.used.items]
     if not any(one.weighed for one in passes):
         return False
     grows = all(one.items < following.items for one, following in pairwise(passes))

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from autofix.child.recorded import DETOUR, Pass, Step
+from autofix.child.recorded import DETOUR, MOST_KEPT, Pass, Step
 from autofix.execution.record import RunRecord
 from autofix.proof.points.objective import alike, compared, order, parts_by_draws, says_nothing
 
@@ -46,6 +46,8 @@ def _differs(name: str, ours: Sequence[Step], theirs: Sequence[Step]) -> bool:
 
 def _is_there(name: str, value: Values, first: Values, steps: Sequence[Step]) -> bool:
     """Whether one of *steps* has a *value*, under this *name* or another one."""
+    if any(len(step.kept) >= MOST_KEPT and name not in step.kept for step in steps):
+        return True  # it may be one of those that were not looked at
     most = OF_THE_WAY * _apart(value, first) + SAME * math.hypot(*value)
     if any(_apart(value, step.kept.get(name, ())) <= most for step in steps):
         return True

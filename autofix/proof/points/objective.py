@@ -70,8 +70,37 @@ def otherwise_where_driven(reference: RunRecord, after: RunRecord, start: float)
     other = first_other_loss(reference, after)
     if other is None or drops_the_past(reference, other[0], start):
         return ""
-    here, now = (sum(one.losses) for one in other)
-    return f"another formula: {DRIVEN}, the loss of backward pass {other[0].number} is {now:.6g}, not {here:.6g}"
+    if _is_made_anew(*other):
+        return otherwise_beside_what_is_stale(reference, after)
+    return _other_formula(*other)
+
+
+def _is_made_anew(mine: Pass, other: Pass) -> bool:
+    """Whether a pass that comes to stale graphs comes to as many nodes of its own in the patched script."""
+    stale = mine.past > 0 or (mine.used is not None and mine.used.faulty)
+    return stale and not other.past and other.walked >= mine.walked
+
+
+def otherwise_beside_what_is_stale(reference: RunRecord, after: RunRecord) -> str:
+    """Difference, in such runs, of losses that need nothing of what the patched script computes anew; or empty.
+
+    A value that is computed anew behind a step is another one there; the losses that do not come to it are not.
+    """
+    if says_nothing(reference, after) or any(a != b for a, b in zip(order(reference), order(after), strict=False)):
+        return ""
+    indices = matching(reference, after)
+    for mine, other in zip(*compared(reference, after), strict=False):
+        alike = mine.random == other.random and same_state(mine.state, other.state, indices)
+        if mine.used is None or not alike:
+            return ""
+        if not mine.used.faulty and not close_all(mine.losses, other.losses):
+            return _other_formula(mine, other)
+    return ""
+
+
+def _other_formula(mine: Pass, other: Pass) -> str:
+    here, now = sum(mine.losses), sum(other.losses)
+    return f"another formula: {DRIVEN}, the loss of backward pass {mine.number} is {now:.6g}, not {here:.6g}"
 
 
 def order(run: RunRecord) -> list[tuple[int, ...]]:

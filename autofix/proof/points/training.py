@@ -228,6 +228,9 @@ def trained_before(before: RunRecord, failure: Failure, reference: RunRecord) ->
     later = reference.updates[failure.steps :]
     members |= {there[i] for step in later for i, norm in step.gradients.items() if norm and i in there}
     by_hand = {i for i in after_passes if before.parameters[i].optimizer is None and moved_by_hand(before, i)}
+    if len(reference.updates) > 1:  # an average of the weights gets gradients that nobody uses
+        read = frozenset[int]().union(*(step.read for step in reference.updates))
+        by_hand &= {there[i] for i in read if i in there}
     if not reference.optimizers:
         passes = [one for one in reference.passes[failure.passes :] if one.error is None]
         given = {i for one in passes for i, norm in one.gradients.items() if norm}

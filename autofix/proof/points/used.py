@@ -19,6 +19,8 @@ from autofix.proof.points.objective import close, compared
 
 FEWEST = 4
 """Backward passes from which on their steps are counted."""
+RESTS = 2
+"""Passes behind which a parameter must not rest that the original moves: a patch may have merged some."""
 USED = 1e-3
 """Relative difference up to which two gradients of which a step is made count as equal."""
 ROUNDING = 1e-4
@@ -74,10 +76,16 @@ def scheduled_otherwise(reference: RunRecord, after: RunRecord) -> str:
 def clipped_otherwise(reference: RunRecord, after: RunRecord) -> str:
     """Norm, or value, to which gradients are clipped in the reference only, and which none of them came to; or empty.
 
-    Where one came to it, the gradients that the step uses tell.
+    Where one came to it, the gradients that the step uses tell.  Clipped as often they must be in any case: after each
+    of several passes, the gradients so far are cut short.
     """
     if len(reference.updates) < FEWEST or len(after.updates) < FEWEST:
         return ""
+    pairs = [(one, other) for one, other in _in_turn(reference, after) if not one.closure and not other.closure]
+    for name in ("clips", "clamps"):
+        times = [(len(getattr(one, name)), len(getattr(other, name))) for one, other in pairs]
+        if len(times) >= FEWEST and all(0 < once < now for once, now in times):
+            return f"gradients are clipped {times[0][1]} times before a step, and not {times[0][0]}"
     if any((step.clips or step.clamps) and step.used for run in (reference, after) for step in run.updates):
         return ""
     for bound, name in (("norm", "clips"), ("value", "clamps")):
@@ -85,6 +93,17 @@ def clipped_otherwise(reference: RunRecord, after: RunRecord) -> str:
         if mine - others:
             return f"gradients are no longer clipped to a {bound} of {min(mine - others):g}"
     return ""
+
+
+def thrown_away(reference: RunRecord, after: RunRecord) -> str:
+    """Message on gradients that passes leave, and that are set to zero before a step uses them; or empty.
+
+    In the original, they are added up.
+    """
+    ours, theirs = ([p for p in run.passes if p.error is None and p.discards] for run in (reference, after))
+    if ours or len(theirs) < FEWEST or not any(p.error is None for p in reference.passes[FEWEST:]):
+        return ""
+    return f"gradients of earlier passes are set to zero before a step uses them, at backward pass {theirs[0].number}"
 
 
 def forgets(reference: RunRecord, after: RunRecord) -> str:
@@ -347,6 +366,10 @@ def moved_otherwise(reference: RunRecord, after: RunRecord) -> str:
                     f"{name} moves by {now:.3g} times its gradient after backward pass {other.number}, not {factor:.3g}"
                 )
     for i, j in indices.items():
+        rests = [moved_by(*ours, i) is not None and rests_at(*theirs, j) for ours, theirs in runs]
+        if sum(rests) >= RESTS:
+            number = after.passes[rests.index(True)].number
+            return f"{reference.parameters[i].name} does not move after backward pass {number}"
         both = [
             (moved_by(*ours, i), moved_by(*theirs, j)) for ours, theirs in runs if moves(*ours, i) and moves(*theirs, j)
         ]
@@ -360,6 +383,13 @@ def moves(one: Pass, following: Pass, index: int) -> bool:
     begun, ended = one.values.get(index, ()), following.values.get(index, ())
     left = (one.sketches or {}).get(index, ())
     return len(left) == len(begun) == len(ended) > 1 and size(left) > 0 and begun != ended
+
+
+def rests_at(one: Pass, following: Pass, index: int) -> bool:
+    """Whether it is known that a parameter with a gradient does not move from one pass to the next."""
+    begun, ended = one.values.get(index, ()), following.values.get(index, ())
+    left = (one.sketches or {}).get(index, ())
+    return len(left) == len(begun) == len(ended) > 0 and size(left) > 0 and begun == ended
 
 
 def moved_by(one: Pass, following: Pass, index: int) -> float | None:
