@@ -51,7 +51,7 @@ from .recorded import Past, Without
 from .scaled import scale_of
 from .sketch import sketch
 from .stage import is_user_file
-from .terms import Sign, replaced_terms, terms_of
+from .terms import Terms, replaced_signs, terms_of
 
 REMEMBERED = 4
 """Passes whose graphs are held, so that nodes found faulty later can be left out of their gradients, too."""
@@ -146,8 +146,8 @@ class Reference:
         """Parameter to the sequence number that the next node had when it was last stepped."""
         self._ran: dict[Site, int] = {}
         """Place of a pass to the sequence number that the next node had when it last ran."""
-        self._terms: dict[Site, frozenset[Sign]] = {}
-        """Place of a pass to the places of its loss at which it used what networks have computed."""
+        self._terms: dict[Site, tuple[Asked, Terms]] = {}
+        """Place of a pass to the last one there, and the places of its loss at which it used what networks computed."""
         self._latest: deque[tuple[int, Asked]] = deque(maxlen=REMEMBERED)
         self._last: Asked | None = None
         """The last backward pass."""
@@ -203,7 +203,7 @@ class Reference:
         if not bad:
             if not self._failed:
                 self._latest.append((number, asked))
-                self._terms[site] = frozenset(terms_of(roots_of(asked.tensors)))
+                self._terms[site] = asked, terms_of(roots_of(asked.tensors))
             return None
         without = None if self._failed else self._without(bad)
         self._past = self._uses(asked, walked, leaves, bad, site)
@@ -247,10 +247,21 @@ class Reference:
         roots = roots_of(asked.tensors)
         beside, items = items_beside(roots, walked, bad)
         weighed = set[Any]() if self._failed else self._weighed(asked, walked, leaves, bad)
-        replaced = replaced_terms(terms_of(roots), self._terms.get(site, ()), bad) if weighed else set()
-        return Past(
-            faulty=True, weighed=bool(weighed), replaced=not weighed.isdisjoint(replaced), present=beside, items=items
-        )
+        replaced = bool(weighed) and self._replaces(site, roots, bad, weighed)
+        return Past(faulty=True, weighed=bool(weighed), replaced=replaced, present=beside, items=items)
+
+    def _replaces(self, site: Site, roots: list[Any], bad: set[Any], weighed: set[Any]) -> bool:
+        """Whether some of *weighed* stand in an error where the last pass at *site* trained what it computed itself."""
+        if site not in self._terms:
+            return False
+        asked, earlier = self._terms[site]
+        signs = replaced_signs(terms_of(roots), earlier, bad, weighed)
+        nodes = {node for sign in signs for node in earlier[sign]}
+        if not nodes or begins_in(asked, nodes):
+            return False
+        walked = walk(roots_of(asked.tensors))
+        whole, closed = (self._closed(asked, walked.leaves, edges) for edges in ([], entries_of(walked, nodes)))
+        return any(float((whole[leaf] - closed[leaf]).norm()) > WEIGHED * float(whole[leaf].norm()) for leaf in whole)
 
     def _weighed(self, asked: Asked, walked: Walk, leaves: list[torch.Tensor], bad: set[Any]) -> set[Any]:
         """The first of the nodes *bad* on whose values the gradients without them depend.

@@ -26,12 +26,13 @@ JOINS_OTHERWISE = frozenset(f"{name}Backward0" for name in ("Mm", "Bmm", "Addmm"
 
 Sign = tuple[tuple[str, int], ...]
 """A place: the types of the nodes on the way from the root, and at which of their inputs it goes on; no additions."""
-Edge = tuple[Any, int]
+Terms = dict[Sign, list[Any]]
+"""The nodes at each place."""
 
 
-def terms_of(roots: Iterable[Any]) -> dict[Sign, list[Any]]:
+def terms_of(roots: Iterable[Any]) -> Terms:
     """The nodes at each place of a loss down to the first that has a parameter of its own."""
-    found: dict[Sign, list[Any]] = {}
+    found: Terms = {}
     pending: list[tuple[Any, Sign]] = [(root, ()) for root in roots if root is not None]
     count = 0
     while pending and count < MOST:
@@ -66,15 +67,16 @@ def _is_leaf(node: Any) -> bool:
     return False
 
 
-def replaced_terms(terms: dict[Sign, list[Any]], earlier: Iterable[Sign], past: set[Any]) -> set[Any]:
-    """The nodes of the *past* that are the only ones in an error between values, where an *earlier* pass had others."""
-    known = set(earlier)
-    return {
-        node
+def replaced_signs(terms: Terms, earlier: Terms, past: set[Any], wanted: set[Any]) -> list[Sign]:
+    """The places of errors between values at which *past* nodes stand alone, where an *earlier* pass had others.
+
+    Some of these nodes must be *wanted*.
+    """
+    return [
+        sign
         for sign, nodes in terms.items()
-        if sign in known and _compares(sign) and all(one in past for one in nodes)
-        for node in nodes
-    }
+        if sign in earlier and _compares(sign) and past.issuperset(nodes) and not wanted.isdisjoint(nodes)
+    ]
 
 
 def _compares(sign: Sign) -> bool:

@@ -259,10 +259,11 @@ class Original:
         """The reference with every parameter update left out, and all calls of a module alike."""
         return self._freeze(same_calls=True)
 
-    def driven(self, *, apart: bool, detour: bool = False) -> RunRecord:
+    def driven(self, *, apart: bool, detour: bool = False, same_calls: bool = False) -> RunRecord:
         """The reference in which each step moves its parameters in a prescribed way, perhaps with a *detour*."""
         reference = self.before.failure is not None
-        bounds = replace(driven(self.before), reference=reference, apart=apart, detour=detour)
+        bounds = driven(self.before, same_calls=same_calls)
+        bounds = replace(bounds, reference=reference, apart=apart, detour=detour)
         return run(self.script, self._patiently, self._as_reference(bounds))
 
     def _freeze(self, *, same_calls: bool) -> RunRecord:
@@ -559,8 +560,11 @@ def _refused(original: Original, patched: Script, certificate: Certificate, prom
         moving, there = _moved_alike(original, patched, apart=apart)
         cancelled = "cancelled_pass" in certificate.points[2].figures
         refused = _driven_otherwise(original, moving, there, gradients, cancelled=cancelled) if keeps else {}
-        if anew and (reason := otherwise_beside_what_is_stale(moving, there)):
-            refused = {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)}
+        if anew and otherwise_beside_what_is_stale(moving, there):
+            # A module that is called once more may draw, or adapt a buffer.
+            alike = _moved_alike(original, patched, same_calls=True)
+            if reason := otherwise_beside_what_is_stale(*alike):
+                refused = {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)}
         refused = refused or _kept_otherwise(original, moving, there, trains, alone=not keeps, apart=apart)
     if not refused and (end := _ends_unseen(original, certificate)):
         refused = {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=end)}
@@ -584,9 +588,12 @@ def _computes_anew(gradients: Point) -> bool:
     return Kind.RECOMPUTED in kinds <= {Kind.EXACT, Kind.TRUNCATED, Kind.RECOMPUTED, Kind.LATER}
 
 
-def _moved_alike(original: Original, patched: Script, *, apart: bool = False) -> tuple[RunRecord, RunRecord]:
+def _moved_alike(
+    original: Original, patched: Script, *, apart: bool = False, same_calls: bool = False
+) -> tuple[RunRecord, RunRecord]:
     """Runs of both scripts in which each step moves its parameters in a prescribed way."""
-    return original.driven(apart=apart), run(patched, original.limits, driven(original.before))
+    bounds = driven(original.before, same_calls=same_calls)
+    return original.driven(apart=apart, same_calls=same_calls), run(patched, original.limits, bounds)
 
 
 def _driven_otherwise(
@@ -759,10 +766,10 @@ def still(before: RunRecord, *, same_calls: bool) -> Bounds:
     return replace(bounds(before), more_steps=REFERENCE_STEPS, frozen=True, same_calls=same_calls)
 
 
-def driven(before: RunRecord) -> Bounds:
+def driven(before: RunRecord, *, same_calls: bool = False) -> Bounds:
     """Bounds of a run in which each step moves its parameters in a prescribed way."""
     if before.failure is not None:
-        return replace(still(before, same_calls=False), driven=True)
+        return replace(still(before, same_calls=same_calls), driven=True)
     return Bounds(0, 0, more_steps=REFERENCE_STEPS, frozen=True, driven=True)
 
 

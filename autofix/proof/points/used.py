@@ -100,6 +100,8 @@ def thrown_away(reference: RunRecord, after: RunRecord) -> str:
 
     In the original, they are added up.
     """
+    if not reference.updates or not after.updates:
+        return ""  # without optimizers, nobody sees what uses them
     ours, theirs = ([p for p in run.passes if p.error is None and p.discards] for run in (reference, after))
     if ours or len(theirs) < FEWEST or not any(p.error is None for p in reference.passes[FEWEST:]):
         return ""
