@@ -37,7 +37,7 @@ from autofix.proof.points.failure import (
     fails_before,
     what_remains,
 )
-from autofix.proof.points.gradient import Kind, gradient, of_present_values
+from autofix.proof.points.gradient import Kind, gradient, keeps_a_memory, of_present_values
 from autofix.proof.points.held import held, points_between
 from autofix.proof.points.held import points as points_of_held
 from autofix.proof.points.idle import changes_what_is_idle, idle, trains_nothing
@@ -61,6 +61,7 @@ from autofix.proof.points.objective import (
     alike_throughout,
     compared,
     draws_apart,
+    first_other_loss,
     gates_otherwise,
     otherwise,
     otherwise_beside_what_is_stale,
@@ -106,6 +107,7 @@ HELD, IDLE = "memory grows", "trains nothing"
 """The error to expect of a script that raises none, and keeps graphs for nothing."""
 WITH_GRAPHS = "held against the original with all graphs that the changed statements cut"
 DRAWN = "the patched script draws random numbers that the original does not: its formula cannot be compared"
+EMPTIED = "the values of earlier iterations, which have a part in the gradient of the present one, are gone"
 KEPT = "{} is updated otherwise than in the original"
 LEAST_PATIENCE, PATIENCE = 30.0, 10.0
 """Seconds that a run without updates may take, and the multiple of the original's time that is added to them."""
@@ -453,15 +455,25 @@ def _set_apart(original: Original, patched: Script, certificate: Certificate) ->
     )
     if detail:
         return {4: replace(certificate.points[3], verdict=Verdict.FAILED, detail=detail)}
+    gradients = certificate.points[4]
+    if keeps_a_memory(reference) and (reason := _emptied(original, patched)):
+        return {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)}
     if "cancelled_pass" not in certificate.points[2].figures:
         return {}
     # What was computed before these passes keeps its values, whatever graph it has.
     moving, there = _moved_alike(original, patched)
-    gradients = certificate.points[4]
     if reason := otherwise_where_driven(moving, there, math.inf):
         return {5: replace(gradients, verdict=Verdict.FAILED, detail=reason, optional=False)}
     reason = DRAWN if parts_by_draws(moving, there) else gates_otherwise(moving, there)
     return {5: replace(gradients, verdict=Verdict.NOT_PROVED, detail=reason, optional=False)} if reason else {}
+
+
+def _emptied(original: Original, patched: Script) -> str:
+    """Message on values of earlier iterations that the loss no longer sees, with no update made; or empty."""
+    other = first_other_loss(original.frozen, original.still(patched, same_calls=False))
+    if other is None:
+        return ""
+    return f"{EMPTIED}: the loss of backward pass {other[0].number} is {sum(other[1].losses):.6g}"
 
 
 def _judged_without_error(

@@ -177,8 +177,6 @@ def gradient(
     once = Keeps.ONCE in promises or (failure is not None and failure.in_pass and before.passes[failure.passes].again)
     afresh = begins_afresh(before, after, ours, wanted, once=once, anew=Keeps.ANEW in promises)
     afresh = afresh and begins_alike(before, reference, after, start)
-    if promises.by_hand and Keeps.ONCE not in promises and Keeps.ANEW not in promises:
-        afresh = afresh and not keeps_a_memory(reference)
     factor = common_factor(reference, found)
     if factor is not None and afresh and not scales_losses(ours, theirs, factor):
         factor = None  # other values went into the loss
