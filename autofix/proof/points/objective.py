@@ -84,16 +84,21 @@ def _is_made_anew(mine: Pass, other: Pass) -> bool:
 def otherwise_beside_what_is_stale(reference: RunRecord, after: RunRecord) -> str:
     """Difference, in such runs, of losses that need nothing of what the patched script computes anew; or empty.
 
-    A value that is computed anew behind a step is another one there; the losses that do not come to it are not.
+    A value that is computed anew behind a step is another one there, and so is all that the same iteration goes on to
+    compute of it.  The losses before the first stale one of an iteration are not.
     """
     if says_nothing(reference, after) or any(a != b for a, b in zip(order(reference), order(after), strict=False)):
         return ""
     indices = matching(reference, after)
-    for mine, other in zip(*compared(reference, after), strict=False):
+    ours, theirs = compared(reference, after)
+    apart = False
+    for mine, other in zip(ours, theirs, strict=False):
         alike = mine.random == other.random and same_state(mine.state, other.state, indices)
         if mine.used is None or not alike:
             return ""
-        if not mine.used.faulty and not close_all(mine.losses, other.losses):
+        begins = (mine.file, mine.line) == (ours[0].file, ours[0].line)
+        apart = mine.used.faulty or (apart and not begins)
+        if not apart and not close_all(mine.losses, other.losses):
             return _other_formula(mine, other)
     return ""
 
