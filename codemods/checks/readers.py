@@ -329,6 +329,8 @@ _GATHERS = frozenset("sum max min abs list tuple zip range sorted stack cat mean
 def _only_tells(statement: ast.AST, name: str) -> bool:
     """Whether a statement has no use for the graph of what it mentions: it wants the number, or puts a new value."""
     assert isinstance(statement, ast.stmt)
+    if _adds_to_itself(statement, name):
+        return True
     parts = list(own_parts(statement))
     told = {item for _, part in parts for item in _told_one_by_one(part, name)}
     parents = {part: around for around, part in parts}
@@ -337,6 +339,15 @@ def _only_tells(statement: ast.AST, name: str) -> bool:
         for around, part in parts
         if _is_mention(around, part, name)
     )
+
+
+def _adds_to_itself(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement only makes a total greater, as another branch does: ``total += loss``."""
+    match statement:
+        case ast.AugAssign(ast.Name() | ast.Attribute() as target, ast.Add(), value):
+            mentioned = {last_name(part) for part in ast.walk(value) if isinstance(part, (ast.Name, ast.Attribute))}
+            return last_name(target) == name and name not in mentioned
+    return False
 
 
 def _is_told_together(mention: ast.AST, parents: dict[ast.AST, ast.AST]) -> bool:
