@@ -19,7 +19,7 @@ class Left:
         self._found: dict[str, dict[int, Any]] = {}
         self._restarted: set[int] = set()
         self._given: set[int] = set()
-        """The parameters that passes have reached since their last step."""
+        """The members of optimizers that passes have reached since their last step."""
 
     def before_pass(self, reached: Sequence[Tracked], kind: str) -> bool:
         """Note that a pass is about to add to the gradients of the parameters that it has *reached*.
@@ -32,7 +32,7 @@ class Left:
         if kind != "backward":
             return False
         discards = not empty.isdisjoint(self._given)
-        self._given |= {one.index for one in reached}
+        self._given |= {one.index for one in reached if one.in_optimizer}
         return discards
 
     def after_pass(self, found: Compared) -> None:

@@ -266,6 +266,8 @@ class BackwardCall:
     """Identities of the nodes, leaves apart, whose gradients it was asked for."""
     old: set[int] = field(default_factory=set)
     """Identities of the nodes under the roots that belong to the past: see :meth:`Tape._past`."""
+    chosen: bool = False
+    """Whether it gives gradients to chosen leaves alone: ``loss.backward(inputs=...)``."""
     explores: bool = False
     """Whether it is a call of ``autograd.grad`` that leaves the graph as it is: further such calls are to come."""
     idle: bool = False

@@ -85,6 +85,7 @@ class Tape:
         roots = list(roots)
         current = BackwardCall(site, loops, self.tick(), retain, stack, explores=retain and not accumulate)
         self.passes.append(current)
+        current.chosen = inputs is not None and accumulate
         executed = leading_to(inputs, roots) if inputs is not None else None
         if inputs is not None and executed is not None and not accumulate:
             self._ask_for(inputs, current)
@@ -108,8 +109,7 @@ class Tape:
         moment = self.tick()
         leaves = list(leaves)
         if self.passes:
-            given = (one for one in reversed(self.passes) if any(one in leaf.grads for leaf in leaves))
-            next(given, self.passes[-1]).owners.update(leaves)
+            self._served_by(leaves).owners.update(leaves)
         for leaf in leaves:
             self.stepped.add(leaf)
             if not leaf.grads and not leaf.given:
@@ -124,6 +124,12 @@ class Tape:
                 self.served.add((id(backward), leaf.name))
                 backward.steps.add(moment)
             leaf.storage.changes.append(Change(site, True, self.tick(), stack=stack, guessed=guessed))
+
+    def _served_by(self, leaves: Iterable[Leaf]) -> BackwardCall:
+        """The pass for which a step of some leaves is made: the last one, unless it has chosen others."""
+        last = self.passes[-1]
+        passes = reversed(self.passes) if last.chosen else ()
+        return next((one for one in passes if any(one in leaf.grads for leaf in leaves)), last)
 
     def change(
         self,
