@@ -21,15 +21,19 @@ from autofix.codemods.source.sources import Source, last_name
 def every_reader_ran(holding: RetainedGraph, known: Known) -> bool:
     """Whether all the statements that mention what keeps the graphs were executed on some path.
 
-    One that was not may use them: a pool that is read once it is full; but not in a function that nobody calls.
+    One that was not may use them: a pool that is read once it is full; but not in a function that nobody calls.  What a
+    lambda reads it reads later, whoever calls it.
     """
     if is_meter(holding.kept.statement):
         return True
     kept = holding.kept.statement.node
+    readers = list(_readers(holding, known.sources))
+    if any(
+        _reads_later(one, held.name) or _given_to_later_reader(one, held.name, known.sources) for held, one in readers
+    ):
+        return False
     not_run = (
-        (held, one)
-        for held, one in _readers(holding, known.sources)
-        if one not in known.executed and not _reads_a_newer_value(held, one, kept)
+        (held, one) for held, one in readers if one not in known.executed and not _reads_a_newer_value(held, one, kept)
     )
     reading = ((held, one) for held, one in not_run if not _only_tells(one, held.name))
     unread = [(held, one) for held, one in reading if held.is_own or _may_send(one, held, known)]
@@ -37,6 +41,40 @@ def every_reader_ran(holding: RetainedGraph, known: Known) -> bool:
         return True
     idle = _uncalled(known.sources)
     return all(one in idle and not _runs_in(held.scope, known) for held, one in unread)
+
+
+def _reads_later(statement: ast.stmt, name: str) -> bool:
+    """Whether a function without a name reads a value: ``parts[key] = lambda: torch.cat([s[key] for s in states])``."""
+    functions = [part for _, part in own_parts(statement) if isinstance(part, ast.Lambda)]
+    own = {one.arg for part in functions for one in ast.walk(part.args) if isinstance(one, ast.arg)}
+    return name not in own and any(_is_named(one, name) for part in functions for one in ast.walk(part.body))
+
+
+def _given_to_later_reader(statement: ast.stmt, name: str, sources: Sequence[Source]) -> bool:
+    """Whether a statement gives a value to a function of the program in which a function without a name reads it."""
+    given = [
+        (last_name(part.func), at, isinstance(part.func, ast.Attribute))
+        for _, part in own_parts(statement)
+        if isinstance(part, ast.Call)
+        for at, one in enumerate(part.args)
+        if isinstance(one, ast.Name) and one.id == name
+    ]
+    return any(
+        _reads_later(inner, parameter)
+        for called, at, bound in given
+        for source in sources
+        for function in source.nodes.of(ast.FunctionDef)
+        if function.name == called and (parameter := _parameter(function, at, bound=bound))
+        for inner in source.nodes.within(function)
+        if isinstance(inner, ast.stmt)
+    )
+
+
+def _parameter(function: ast.FunctionDef, at: int, *, bound: bool) -> str:
+    """The name of a function's parameter by its number in a call; empty where it has none."""
+    names = [one.arg for one in function.args.args]
+    names = names[1:] if bound and names[:1] == ["self"] else names
+    return names[at] if at < len(names) else ""
 
 
 def serves_other_scripts(holding: RetainedGraph, known: Known) -> bool:

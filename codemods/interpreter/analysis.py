@@ -25,6 +25,7 @@ from autofix.codemods.interpreter import (
     callbacks,
     calls,
     class_lookup,
+    cuts,
     frameworks,
     holding,
     lived,
@@ -333,6 +334,8 @@ def _enter(interp: Interpreter, entry: str, path: Path) -> None:
             if path.passless and member.node in interp.log.called:
                 return
         interp.filled.clear()  # whoever calls the method may have called others before, and set flags
+        if receiver and isinstance(receiver[0], Instance) and prepared.may_be_thawed(receiver[0], name):
+            cuts.replaced(interp.leaves_of(receiver[0]))
         if receiver and path.supposed:
             supposed.train(interp, member, receiver[0], anchor)
             return

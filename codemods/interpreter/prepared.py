@@ -51,6 +51,27 @@ def makes_parts(receiver: Instance, setter: Function) -> bool:
     return any(isinstance(value, Optimizer) or class_lookup.is_any_module(value) for value in made)
 
 
+def may_be_thawed(receiver: Instance, entered: str) -> bool:
+    """Whether a method that *entered* does not call lets parameters require grad: its caller has called it, maybe."""
+    methods = methods_of(receiver)
+    others = methods.keys() - _reached(methods, entered) - {"__init__"}
+    return any(methods[name].source.remembered(methods[name].node, _thaws) for name in others)
+
+
+def _thaws(method: ast.AST) -> bool:
+    """Whether a method sets ``requires_grad``, and not to False."""
+    for part in ast.walk(method):
+        match part:
+            case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=value):
+                if not (isinstance(value, ast.Constant) and value.value is False):
+                    return True
+            case ast.Call(func=ast.Attribute(attr="requires_grad_"), args=args, keywords=keywords):
+                given = [*args, *(word.value for word in keywords)]
+                if not any(isinstance(one, ast.Constant) and one.value is False for one in given):
+                    return True
+    return False
+
+
 def methods_of(receiver: Instance) -> dict[str, Function]:
     """The methods of an object that its classes in the program define, the nearest class first."""
     found: dict[str, Function] = {}
