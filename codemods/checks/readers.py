@@ -45,9 +45,21 @@ def every_reader_ran(holding: RetainedGraph, known: Known) -> bool:
 
 def _reads_later(statement: ast.stmt, name: str) -> bool:
     """Whether a function without a name reads a value: ``parts[key] = lambda: torch.cat([s[key] for s in states])``."""
-    functions = [part for _, part in own_parts(statement) if isinstance(part, ast.Lambda)]
+    functions = [
+        part for around, part in own_parts(statement) if isinstance(part, ast.Lambda) and not _is_called_at_once(around)
+    ]
     own = {one.arg for part in functions for one in ast.walk(part.args) if isinstance(one, ast.arg)}
     return name not in own and any(_is_named(one, name) for part in functions for one in ast.walk(part.body))
+
+
+def _is_called_at_once(around: ast.AST) -> bool:
+    """Whether what stands *around* a function without a name calls it: ``sorted(rows, key=...)``, ``map(...)``."""
+    match around:
+        case ast.keyword(arg=name):
+            return name == "key"
+        case ast.Call(func=function):
+            return last_name(function) in ("map", "filter", "reduce", "tree_map", "apply")
+    return False
 
 
 def _given_to_later_reader(statement: ast.stmt, name: str, sources: Sequence[Source]) -> bool:
