@@ -41,6 +41,13 @@ x = torch.Tensor(1); r = x.item()
 x = torch.tensor([0, 1]); r = x[1].item()
 x = ~torch.zeros(1).long(); r = x.item()
 p = nn.Parameter(torch.tensor(0.0)); r = p.item()
+r = torch.tensor(0.1).item()
+r = torch.tensor(0.7, dtype=torch.long).item()
+r = torch.full((1,), float("nan")).item()
+r = torch.full((1,), float("inf")).item()
+x = torch.zeros(1).long(); x.fill_(0.5); r = x.item()
+x = torch.zeros(1).long(); x.fill_(float("nan")); r = x.item()
+x = torch.tensor(2**40); r = x.item()
 x = torch.zeros(1, requires_grad=True); r = x.item()
 """
 IMPORTS = "import torch\nfrom torch import nn\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
+from struct import pack, unpack
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Storage
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 Number = bool | int | float
+LARGEST = 2**24
+"""Whole numbers below it are all held by single precision."""
 
 _MADE: dict[str, Number] = {"zeros": 0, "ones": 1, "zeros_like": 0, "ones_like": 1}
 _COMPUTED: dict[str, Callable[..., Number]] = {
@@ -42,10 +45,17 @@ def note(interp: Interpreter, tensor: Value, number: Value) -> None:
     if not isinstance(tensor, TensorRef):
         return
     storage = _memory(interp, tensor)
-    if isinstance(number, (bool, int, float)) and _is_whole(tensor.cell):
+    if isinstance(number, (bool, int, float)) and _is_whole(tensor.cell) and _is_held_exactly(number, tensor.cell):
         interp.filled[storage] = Filled(number, storage.version)
     else:
         forget(interp, tensor)
+
+
+def _is_held_exactly(number: Number, cell: TensorImpl) -> bool:
+    """Whether a tensor holds a number as it is: single precision rounds 0.1, and whole numbers cut off 0.5."""
+    if not abs(number) < LARGEST:  # nor any that is none
+        return False
+    return unpack("f", pack("f", number))[0] == number and not (cell.whole and int(number) != number)
 
 
 def forget(interp: Interpreter, tensor: TensorRef) -> None:
