@@ -37,6 +37,11 @@ def is_within(loops: Loops, iteration: Loops) -> bool:
     return bool(iteration) and loops[: len(iteration)] == iteration
 
 
+def is_in_run(loops: Loops, point: LoopPoint) -> bool:
+    """Whether a moment with these *loops* around it lies in one run of a loop, which is at *point* in an iteration."""
+    return any(there.instance == point.instance for there in loops)
+
+
 def distance(made: Loops, seen: Loops) -> tuple[int, ...]:
     """For each common loop, the number of iterations between two moments; trailing zeros are left out."""
     gaps = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autofix.codemods.autograd.graph import SavedTensorModified, crossing
+from autofix.codemods.autograd.graph import SavedTensorModified, crossing, is_in_run
 from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.checks import chains, separate_losses
 from autofix.codemods.checks.check import Check
@@ -118,7 +118,7 @@ def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
         retained=node.walked.site.span if node.walked and node.walked is not clobbered.failed else None,
         failed=clobbered.failed.site.span,
         loop=point.statement.span if point else None,
-        inside=point is not None and any(there.instance == point.instance for there in node.loops),
+        inside=point is not None and is_in_run(node.loops, point),
         carried_within=carried_within(kept, point),
         carriers=carriers(clobbered.provenance) if reader else (),
         outside=carriers(clobbered.outside) if reader else (),

@@ -7,7 +7,15 @@ from dataclasses import replace
 from itertools import islice
 
 from autofix.codemods.autograd import catalogue, groups
-from autofix.codemods.autograd.graph import BackwardCall, FreedGraphUse, LoopPoint, Node, StoreEvent, crossing
+from autofix.codemods.autograd.graph import (
+    BackwardCall,
+    FreedGraphUse,
+    LoopPoint,
+    Node,
+    StoreEvent,
+    crossing,
+    is_in_run,
+)
 from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.autograd.walks import nodes_under, operations_under
 from autofix.codemods.checks import chains, separate_losses, targets
@@ -76,7 +84,7 @@ def _fact(stale: FreedGraphUse, interp: Interpreter, serving: Collection[int]) -
     node, reader = stale.node, stale.reader
     certain = stale.surely and not (part_of_opaque(node) or (reader is not None and reader.opaque))
     certain = certain and not may_lead_nowhere(node, tape)
-    inside = point is not None and any(there.instance == point.instance for there in node.loops)
+    inside = point is not None and is_in_run(node.loops, point)
     behind = _under(node) if point is not None and not inside else []
     origin = made(node, stale.provenance)
     return StaleGraph(

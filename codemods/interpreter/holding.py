@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, StoreEvent, crossing
+from autofix.codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, StoreEvent, crossing, is_in_run
 from autofix.codemods.autograd.walks import nodes_under, operations_under
 from autofix.codemods.facts import Form, Span
 from autofix.codemods.interpreter import class_lookup, filled
@@ -379,12 +379,7 @@ def _had_a_graph(node: Node, kept: StoreEvent, point: LoopPoint) -> bool:
     def is_changed(one: Node) -> bool:
         return kept.statement.span.contains(one.site.span) or _changes(one.site.node, kept.name)
 
-    return any(not _is_made_in(one, point) for one in islice(operations_under([node], is_changed), LAYER))
-
-
-def _is_made_in(node: Node, point: LoopPoint) -> bool:
-    """Whether a node was made in a loop that is at *point* now, in this run of it."""
-    return any(there.instance == point.instance for there in node.loops)
+    return any(not is_in_run(one.loops, point) for one in islice(operations_under([node], is_changed), LAYER))
 
 
 def _changes(node: ast.AST, name: str) -> bool:
@@ -404,8 +399,8 @@ def _reads_parameters_in(node: Node, point: LoopPoint) -> bool:
     the forward pass, which was there before.
     """
     return any(
-        _is_made_in(one, point) and (one.opaque or any(operand.node.leaf is not None for operand in one.operands))
-        for one in nodes_under([node], lambda one: _is_made_in(one, point))
+        is_in_run(one.loops, point) and (one.opaque or any(operand.node.leaf is not None for operand in one.operands))
+        for one in nodes_under([node], lambda one: is_in_run(one.loops, point))
     )
 
 
@@ -580,9 +575,7 @@ def _is_spent(holding: RetainedGraph, incidents: Incidents) -> bool:
     """
     if not all(cell.node is not None and _is_freed(cell.node) for cell in holding.cells):
         return False
-    within = (
-        operand for operand, loops in incidents.handed if any(one.instance == holding.point.instance for one in loops)
-    )
+    within = (operand for operand, loops in incidents.handed if is_in_run(loops, holding.point))
     return not statements_under(within).intersection(_carried_by(holding))
 
 
