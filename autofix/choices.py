@@ -137,8 +137,10 @@ class Plan:
 
 def matches(path: Path, is_folder: bool, folder: Path, patterns: tuple[str, ...]) -> bool:
     """Whether one of *patterns*, which are relative to *folder*, names *path*."""
+    if not patterns:
+        return False
     full = files.absolute(path)
-    if not patterns or not full.is_relative_to(folder):
+    if not full.is_relative_to(folder):
         return False
     return spec(patterns).match_file(full.relative_to(folder).as_posix() + "/" * is_folder)
 

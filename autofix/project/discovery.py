@@ -10,7 +10,7 @@ from pathlib import Path
 from autofix.escaping import escaped
 from autofix.project import reading
 from autofix.project.files import absolute, display_name, reason_of
-from autofix.project.ignoring import is_ignored, read_gitignore, rules_above
+from autofix.project.ignoring import innermost_first, is_ignored, read_gitignore, rules_above
 from autofix.project.layout import checkout_of
 from autofix.project.notebook import SUFFIX
 
@@ -92,7 +92,7 @@ def walk(
         home = absolute(here)
         if (spec := read_gitignore(home)) is not None:
             rules[home] = spec
-        above = {base: spec for base, spec in rules.items() if home.is_relative_to(base)}
+        above = innermost_first({base: spec for base, spec in rules.items() if home.is_relative_to(base)})
         folders = []
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

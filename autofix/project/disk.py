@@ -33,6 +33,7 @@ class Disk:
         self._digests: dict[str, str] = {}
         self._layouts: dict[tuple[Path, Path], Layout] = {}
         self._checkouts: dict[Path, Path | None] = {}
+        self._projects: dict[tuple[str, str], list[str]] = {}
         self._real: dict[str, str] = {}
         self.imported: dict[tuple[str, int, tuple[str, ...], tuple[str, ...]], tuple[tuple[Path, ...], Names]] = {}
         """Imports, and names asked for, by source, hash of its text and the folders that are searched."""
@@ -112,8 +113,12 @@ class Disk:
 
     def project(self, folder: str, cwd: str) -> list[str]:
         """Folders that decide the project of the files in *folder*: its root, its checkout, and its import roots."""
-        layout = self.layout(Path(folder), Path(cwd))
-        return [str(layout.root), str(self.checkout(Path(folder)) or ""), *map(str, layout.import_roots)]
+        known = self._projects.get((folder, cwd))
+        if known is None:
+            layout = self.layout(Path(folder), Path(cwd))
+            known = [str(layout.root), str(self.checkout(Path(folder)) or ""), *map(str, layout.import_roots)]
+            self._projects[folder, cwd] = known
+        return known
 
 
 def digest(data: bytes) -> str:

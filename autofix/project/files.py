@@ -106,6 +106,9 @@ def display_name(path: Path, *, from_root: bool = False) -> str:
     full = os.path.abspath(path)
     if from_root:
         return full
+    here = os.path.join(os.getcwd(), "")
+    if full.startswith(here) and full != here:
+        return full[len(here) :]
     try:
         relative = os.path.relpath(full)
     except ValueError:  # on another drive of a Windows machine
@@ -145,7 +148,7 @@ def decode(data: bytes, name: str) -> SourceFile:
         raise FileError(name, "begins with two byte order marks, which Python does not read")
     try:
         text = _text(body, encoding)
-        again = text.encode(encoding, "replace")
+        again = text.encode(encoding, "replace") if encoding != "utf-8" else body
     except UnicodeDecodeError as error:
         line, column = position(body[: error.start].decode(encoding, "replace"))
         raise FileError(name, f"byte 0x{body[error.start]:02x} is not {encoding}", line, column) from None
@@ -177,6 +180,8 @@ _OF_DOMAINS = frozenset(["idna", "punycode"])
 
 def _text(body: bytes, encoding: str) -> str:
     """*body* decoded.  Raises :class:`LookupError` for a codec that is none of texts, and :class:`ValueError`."""
+    if encoding == "utf-8":
+        return body.decode()
     if codecs.lookup(encoding).name in _OF_DOMAINS:
         raise LookupError(encoding)
     with warnings.catch_warnings():
@@ -190,7 +195,10 @@ _OVER_UTF_8 = frozenset(["future_fstrings", "future_annotations", "future_typing
 
 def declared_encoding(data: bytes) -> str:
     """The encoding of source, from its first lines.  Raises what :func:`tokenize.detect_encoding` does."""
-    declared = _COOKIE.search(data.split(b"\n", 2)[_cookie_line(data) - 1])
+    head = data.split(b"\n", 2)[:2]
+    if all(line.isascii() and b"coding" not in line for line in head):
+        return "utf-8"
+    declared = _COOKIE.search(head[_cookie_line(data) - 1])
     if declared is not None and declared[1].decode().lower().replace("-", "_") in _OVER_UTF_8:
         return "utf-8"
     return tokenize.detect_encoding(BytesIO(data).readline)[0]

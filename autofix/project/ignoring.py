@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,11 @@ def rules_above(home: Path) -> dict[Path, GitIgnoreSpec]:
     root = next((folder for folder in [home, *home.parents] if (folder / ".git").exists()), home)
     above = [folder for folder in reversed(home.parents) if folder.is_relative_to(root)]
     rules = {folder: rule for folder in above if (rule := read_gitignore(folder)) is not None}
-    return {} if is_ignored(home, rules, is_folder=True) else rules
+    return {} if is_ignored(home, innermost_first(rules), is_folder=True) else rules
+
+
+def innermost_first(rules: Mapping[Path, GitIgnoreSpec]) -> list[tuple[Path, GitIgnoreSpec]]:
+    return sorted(rules.items(), key=lambda one: len(one[0].parts), reverse=True)
 
 
 def read_gitignore(folder: Path) -> GitIgnoreSpec | None:
@@ -49,11 +53,11 @@ def spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
     return GitIgnoreSpec.from_lines(patterns, pattern)
 
 
-def is_ignored(path: Path, rules: Mapping[Path, GitIgnoreSpec], *, is_folder: bool = False) -> bool:
-    """Whether git ignores the absolute *path* by these *rules*: the innermost file that says anything decides."""
-    for base in sorted(rules, key=lambda base: len(base.parts), reverse=True):
+def is_ignored(path: Path, rules: Iterable[tuple[Path, GitIgnoreSpec]], *, is_folder: bool = False) -> bool:
+    """Whether git ignores the absolute *path* by *rules*, the innermost first, of which the first to say so decides."""
+    for base, rule in rules:
         relative = path.relative_to(base).as_posix() + ("/" if is_folder else "")
-        said = rules[base].check_file(relative).include
+        said = rule.check_file(relative).include
         if said is not None:
             return said
     return False

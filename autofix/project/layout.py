@@ -94,10 +94,13 @@ def is_too_wide(folder: Path) -> bool:
 
 
 def home() -> Path:
-    try:
-        return Path.home().resolve()
-    except RuntimeError:  # no home is known
-        return Path(os.sep)
+    return _resolved(os.path.expanduser("~"))
+
+
+@lru_cache(maxsize=8)
+def _resolved(home: str) -> Path:
+    """The home folder, resolved; the root of the file system where no home is known."""
+    return Path(home).resolve() if home != "~" else Path(os.sep)
 
 
 def import_roots(root: Path) -> tuple[Path, ...]:

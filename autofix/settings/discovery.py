@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -51,15 +52,22 @@ class Finder:
     isolated: bool = False
     """Whether no file counts."""
     _known: dict[Path, Settings] = field(default_factory=dict)
+    _of_folders: dict[str, Settings] = field(default_factory=dict)
+    """As ``_known``, by the names of folders: making a path of a name takes longer than looking it up."""
+    _none: Settings | None = None
 
     def of(self, path: Path) -> Settings:
         """The settings for the source at *path*.  Raises :class:`SettingsError`."""
-        return self.of_folder(files.absolute(path).parent)
+        folder = os.path.dirname(os.path.abspath(path))
+        if (known := self._of_folders.get(folder)) is None:
+            known = self._of_folders[folder] = self.of_folder(Path(folder))
+        return known
 
     def of_folder(self, folder: Path) -> Settings:
         """The settings for the sources in *folder*, absolute.  Raises :class:`SettingsError`."""
         if self.isolated:
-            return Settings(Path.cwd())
+            self._none = self._none or Settings(Path.cwd())
+            return self._none
         if self.config is not None:
             key = files.absolute(self.config)
             if key not in self._known:
