@@ -1,12 +1,14 @@
 """``python -m autofix``: the command line, or ``python -m autofix train.py ARGS``: a script, explained if it dies."""
 
 import sys
-
-from autofix.live.script import is_script, run
+from os.path import isfile
 
 if __name__ == "__main__":
-    if is_script(sys.argv[1:]):
-        raise SystemExit(run(sys.argv[1:]))
+    arguments = sys.argv[1:]
+    if arguments and arguments[0].endswith(".py") and isfile(arguments[0]):  # a script, and no command
+        from autofix.live.script import run
+
+        raise SystemExit(run(arguments))
     from autofix.cli import main
 
     raise SystemExit(main())

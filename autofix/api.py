@@ -16,7 +16,7 @@ import click
 
 from autofix.checking import Result
 from autofix.choices import Choices, Plan
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.commands import check as checking
 from autofix.commands.launch import Bounds, limits, with_settings
 from autofix.edits import TextEdit

@@ -24,7 +24,7 @@ from autofix.findings import Analysis, Silence, SourceError
 from autofix.project import files, reading
 from autofix.project.disk import Answers, Disk, Inquiry, digest
 from autofix.project.gather import Project, gather
-from autofix.project.layout import Layout, layout_of
+from autofix.project.layout import Layout
 from autofix.project.notebook import name_of_cell
 
 FEW = 8
@@ -288,6 +288,7 @@ def _keep(asked: Asked, examined: _Examined, results: Results) -> None:
 def _asked(items: Sequence[tuple[Path, Options]], disk: Disk) -> list[Asked | None]:
     """Files and their options as keys of results; None for options that hold a function, which has no text."""
     texts: dict[int, str] = {}  # there are few options for many files, and a baseline has many lines
+    layouts: dict[tuple[int, str], str] = {}
     asked: list[Asked | None] = []
     for path, options in items:
         if options.silence is not None and not is_dataclass(options.silence):
@@ -296,7 +297,11 @@ def _asked(items: Sequence[tuple[Path, Options]], disk: Disk) -> list[Asked | No
         if (text := texts.get(id(options))) is None:
             text = texts[id(options)] = digest(repr(options).encode("utf-8", "surrogateescape"))
         if options.root is not None or options.src or options.given:
-            text += repr((layout_for(path, options), disk.checkout(files.absolute(path).parent)))
+            folder = os.path.dirname(os.path.abspath(path))
+            if (more := layouts.get((id(options), folder))) is None:
+                more = repr((layout_for(path, options, disk), disk.checkout(Path(folder))))
+                layouts[id(options), folder] = more
+            text += more
         asked.append(Asked(path, text))
     return asked
 
@@ -362,7 +367,7 @@ def _examined(
     if reason := files.other_language(file):
         return Problem(file.name, reason)
     engine.check_syntax(file.text, file.name)
-    layout = layout_for(path, options)
+    layout = layout_for(path, options, disk.disk if disk is not None else None)
     project = Project(path, file) if alone else gather(path, file, from_root=from_root, layout=layout, disk=disk)
     return Result(project, analysed(file.text, file.name, project.others, project.roots, options), options)
 
@@ -381,11 +386,12 @@ def analysed(text: str, name: str, others: Mapping[str, str], roots: Sequence[st
     )
 
 
-def layout_for(path: Path, options: Options) -> Layout | None:
+def layout_for(path: Path, options: Options, disk: Disk | None = None) -> Layout | None:
     """The layout that the *options* give the project of *path*; None where they say nothing of it."""
     if options.root is None and not options.src and not options.given:
         return None
-    found = layout_of(path, root=options.root, cwd=files.absolute(Path()), given=options.given)
+    folder = Path(os.path.dirname(os.path.realpath(path)))
+    found = (disk or Disk()).layout(folder, files.absolute(Path()), root=options.root, given=options.given)
     src = [folder.resolve() for folder in options.src]
     return replace(found, import_roots=tuple(dict.fromkeys([*src, *found.import_roots])))
 

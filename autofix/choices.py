@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,10 +16,11 @@ from autofix.project.ignoring import spec
 from autofix.settings.discovery import Finder, Settings, SettingsError
 from autofix.settings.selection import UnknownCode, codes_of, split
 from autofix.suppression import baseline as baselines
-from autofix.suppression import since as revisions
 from autofix.suppression.baseline import Baseline
 from autofix.suppression.silencer import Silencer
-from autofix.suppression.since import Changed
+
+if TYPE_CHECKING:
+    from autofix.suppression.since import Changed
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,9 @@ class Plan:
                 require(code, f"--{option.replace('_', '-')}")
         try:
             self.baseline = baselines.read(chosen.baseline) if chosen.baseline is not None else None
-            self.changed = revisions.changed_since(chosen.since, Path.cwd()) if chosen.since is not None else None
-        except (baselines.BaselineError, revisions.RevisionError) as error:
+        except baselines.BaselineError as error:
             raise click.ClickException(str(error)) from None
+        self.changed = changed_since(chosen.since) if chosen.since is not None else None
 
     @property
     def here(self) -> Settings:
@@ -133,6 +135,16 @@ class Plan:
         return any(
             self.excludes(folder, True) for folder in path.parents if folder != here and folder.is_relative_to(here)
         )
+
+
+def changed_since(revision: str) -> Changed:
+    """Changes since a *revision*.  Raises :class:`click.ClickException`."""
+    from autofix.suppression import since  # loads what runs git
+
+    try:
+        return since.changed_since(revision, Path.cwd())
+    except since.RevisionError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def matches(path: Path, is_folder: bool, folder: Path, patterns: tuple[str, ...]) -> bool:

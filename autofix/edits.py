@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from autofix.checking import Edit
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.codemods.rewriting.patch import Replacement, common_prefix, lines_of
 from autofix.codemods.source.sources import parses
 from autofix.findings import Finding

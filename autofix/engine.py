@@ -10,19 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from autofix import budget
-from autofix.codemods.facts import (
-    Certainty,
-    CutGraph,
-    Fact,
-    LossEscapes,
-    NotScalar,
-    OldKeyword,
-    Overwritten,
-    Span,
-    StaleGraph,
-)
+from autofix.codemods.facts.base import Certainty, Fact, Span
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.cut import CutGraph, LossEscapes, NotScalar
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kinds import OF_CODES
+from autofix.codemods.facts.legacy import OldKeyword
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
-from autofix.codemods.proof import Keeps, key_of
+from autofix.codemods.promises import Keeps
+from autofix.codemods.proof import key_of
 from autofix.codemods.rewriting.patch import Line, Patch, lines_of
 from autofix.codemods.source import old_keywords, sources
 from autofix.codemods.source.program import Program
@@ -40,7 +36,7 @@ DEPTH = 6_000
 TOO_DEEP = "an expression is nested too deeply"
 
 # Codes and names of facts for which no codemod has a patch.
-_UNREPAIRED = {kind.code: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
+_UNREPAIRED = {kind.code: kind.kind.lower().replace(" ", "-") for kind in OF_CODES}
 
 
 def analyse(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autofix.codemods.facts import Certainty, Fact, Role, Span
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Certainty, Fact, Role, Span
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.source.program import Program
 from autofix.escaping import escaped

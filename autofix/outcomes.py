@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from autofix.checking import Edit, Options, Problem, Result
-from autofix.codemods.facts import Fact, Span
+from autofix.codemods.facts.base import Fact, Span
 from autofix.exits import Exit
 from autofix.findings import Finding, Place
 from autofix.project import files

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from autofix import engine
 from autofix.child.recorded import RunError
-from autofix.codemods.facts import Fact, LossEscapes
-from autofix.codemods.proof import Keeps, passes_by_the_way
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.cut import LossEscapes
+from autofix.codemods.promises import Keeps
+from autofix.codemods.proof import passes_by_the_way
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.source.program import Program
 from autofix.evidence.witness import LOOKED_AT, Evidence, witness

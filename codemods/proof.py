@@ -10,66 +10,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from autofix.codemods.facts import (
-    ComputedParameter,
-    CutGraph,
-    Fact,
-    LeafChanged,
-    NoGradient,
-    Overwritten,
-    Severed,
-    StaleGraph,
-)
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.changed import LeafChanged, Overwritten
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import Severed
+from autofix.codemods.facts.untrained import ComputedParameter, NoGradient
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.patch import Patch
 
 if TYPE_CHECKING:
     from autofix.codemods.checks.known import Edge, Place
     from autofix.codemods.interpreter.analysis import AnalysisResult
-
-
-class Keeps(StrEnum):
-    """Property of the gradient flow that a candidate promises to keep."""
-
-    EDGES = "edges"
-    """Every fresh edge: nothing of the gradient inside an iteration is lost."""
-    ONE_PASS = "one pass"
-    """Every parameter is still trained by one of two passes over the same loss."""
-    PARAMETERS = "parameters"
-    """Every parameter still gets its gradient from the same pass, along recomputed edges."""
-    TRAINED = "trained"
-    """Every parameter still gets a gradient from the same pass, though not through all of the layers."""
-    RATIO = "ratio"
-    """As ``PARAMETERS``; gradients that a ratio of new to old cancelled out in the first pass of all appear, too."""
-    TARGET = "target"
-    """As ``TRAINED``; nothing is cut of what each iteration computes for itself, to compare it with a fixed value."""
-    ONCE = "once"
-    """As ``PARAMETERS``; a later pass does not send back again the gradient that an earlier one has sent."""
-    INPUTS = "inputs"
-    """As ``PARAMETERS``, of a program in which no module had ever written over its input."""
-    ANEW = "anew"
-    """As ``PARAMETERS``; each iteration begins as the first one began."""
-    REACHED = "reached"
-    """As ``PARAMETERS``; the pass that ended at a detached value goes on to the parameters behind this value."""
-    OWN = "own"
-    """As ``PARAMETERS``, but for those that one of two passes trains by the way (``Outer.incidental``)."""
-    SMOOTH = "smooth"
-    """As ``PARAMETERS``; a smooth function takes the place of a threshold or an index, so that the losses change."""
-    APART = "apart"
-    """As ``PARAMETERS``; the items of a container, which were one tensor, become several, so that the losses change."""
-    GATHERED = "gathered"
-    """As ``PARAMETERS``; the updates of all iterations become one behind the loop, of a loss that no update had."""
-    IN_PLACE = "in place"
-    """As ``PARAMETERS``; the parameters change, where the original leaves them and goes on with new tensors."""
-    HELD = "held"
-    """As ``PARAMETERS``; a leaf that no optimizer could be given, for nobody held it, is trained as well."""
-    MEANT = "meant"
-    """As ``PARAMETERS``; the second of two passes over one loss becomes a pass over another, which had none."""
-    LATER = "later"
-    """As ``PARAMETERS``; computations may move behind a step that they came before, not the other way round."""
 
 
 @dataclass(frozen=True)

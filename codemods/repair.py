@@ -13,23 +13,17 @@ from typing import TYPE_CHECKING
 from libcst.codemod import CodemodContext
 
 from autofix.codemods.branches import computes_one_of_several, detaches_a_number
-from autofix.codemods.facts import (
-    Certainty,
-    ComputedParameter,
-    CutGraph,
-    Fact,
-    GraphHeld,
-    LeafChanged,
-    LegacyApi,
-    LegacyFunction,
-    Overwritten,
-    PartChanged,
-    Span,
-    StaleGraph,
-)
+from autofix.codemods.facts.base import Certainty, Fact, Span
+from autofix.codemods.facts.changed import LeafChanged, Overwritten, PartChanged
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kept import GraphHeld
+from autofix.codemods.facts.legacy import LegacyApi, LegacyFunction
+from autofix.codemods.facts.untrained import ComputedParameter
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.interpreter.policy import Path
-from autofix.codemods.proof import Keeps, Verdict, judge, key_of
+from autofix.codemods.promises import Keeps
+from autofix.codemods.proof import Verdict, judge, key_of
 from autofix.codemods.rewriting.parsed import ParsedModule
 from autofix.codemods.rewriting.patch import Patch, Replacement
 from autofix.codemods.rewriting.tree import Tree

@@ -11,7 +11,8 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from autofix.codemods.facts import Span, StaleGraph
+from autofix.codemods.facts.base import Span
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.rewriting.patch import Line, Patch, lines_of
 from autofix.codemods.source.program import Program
 from autofix.engine import Analysis, Finding, SourceError

@@ -21,7 +21,7 @@ from autofix.cache.store import NAME, Store, default_folder
 from autofix.cache.values import document, value
 from autofix.checking import Options, Problem, Result
 from autofix.cli import cli
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.suppression.silencer import Silencer
 
 LOOP = """\

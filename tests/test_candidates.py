@@ -14,19 +14,13 @@ from libcst.codemod import CodemodContext
 
 from autofix import engine
 from autofix.codemods import repair as search
-from autofix.codemods.facts import (
-    Certainty,
-    CutGraph,
-    Drop,
-    Fact,
-    Form,
-    GraphHeld,
-    LeafChanged,
-    LegacyApi,
-    LegacyFunction,
-    Span,
-    StaleGraph,
-)
+from autofix.codemods.facts.base import Certainty, Fact, Span
+from autofix.codemods.facts.changed import LeafChanged
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kept import GraphHeld
+from autofix.codemods.facts.legacy import LegacyApi, LegacyFunction
+from autofix.codemods.facts.parts import Drop, Form
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import _Search, mend
 from autofix.codemods.rewriting.edit import Edit

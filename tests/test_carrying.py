@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.server.analysis import Analyst
 from autofix.server.carrying import Shift
 from autofix.server.reports import Report, Request

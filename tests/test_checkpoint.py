@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from autofix.codemods.facts import Overwritten, StaleGraph
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.interpreter import checkpoint
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.interpreter.interpreter import ProgramInterpreter

@@ -6,7 +6,9 @@ import warnings
 
 import pytest
 
-from autofix.codemods.facts import CutGraph, LeafChanged, StaleGraph
+from autofix.codemods.facts.changed import LeafChanged
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 

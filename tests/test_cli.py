@@ -20,7 +20,7 @@ from autofix import __version__, engine, exits
 from autofix.child.job import Watched
 from autofix.child.recorded import RunError
 from autofix.cli import main
-from autofix.codemods.proof import Keeps
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rules.base import Codemod
 from autofix.codemods.rules.registry import all_codemods
 from autofix.engine import Analysis

@@ -14,7 +14,8 @@ from pathlib import Path
 import libcst.tool
 import pytest
 
-from autofix.codemods.facts import Fact, StaleGraph
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.repair import mend
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules import registry

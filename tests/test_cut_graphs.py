@@ -7,7 +7,9 @@ import textwrap
 
 import pytest
 
-from autofix.codemods.facts import CutGraph, LegacyFunction, PartBeside
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.legacy import LegacyFunction
+from autofix.codemods.facts.untrained import PartBeside
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, detach
 from autofix.codemods.rewriting.patch import Patch, composed, written

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from autofix.codemods.facts import StaleGraph
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 

@@ -8,7 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from autofix.codemods.facts import Certainty, GraphHeld  # noqa: E402
+from autofix.codemods.facts.base import Certainty  # noqa: E402
+from autofix.codemods.facts.kept import GraphHeld  # noqa: E402
 from autofix.codemods.repair import Mended, mend  # noqa: E402
 from autofix.codemods.rules.registry import all_codemods  # noqa: E402
 from autofix.codemods.source.program import Program  # noqa: E402

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autofix.codemods.facts import Certainty
+from autofix.codemods.facts.base import Certainty
 from autofix.engine import analyse
 
 HEAD = """\

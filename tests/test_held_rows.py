@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autofix.codemods.facts import GraphHeld
+from autofix.codemods.facts.kept import GraphHeld
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods
 from autofix.codemods.source.program import Program

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from autofix.codemods.facts import Certainty
+from autofix.codemods.facts.base import Certainty
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from autofix.codemods.facts import Certainty
+from autofix.codemods.facts.base import Certainty
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autofix.codemods.facts import LeafChanged
+from autofix.codemods.facts.changed import LeafChanged
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods

@@ -10,7 +10,7 @@ import pytest
 
 import autofix
 from autofix.cli import main
-from autofix.codemods.facts import Fact
+from autofix.codemods.facts.kinds import OF_CODES
 from autofix.codemods.rules.registry import all_codemods
 from autofix.report.lines import joined
 
@@ -102,10 +102,10 @@ VAGUE = re.compile(r"\b(sent back|remed(y|ies)|folk|comes? to|a value\b(?! that)
 
 def test_no_phrase_is_vague() -> None:
     """Each phrase stands alone, as a note in an editor does, so a pronoun would have nothing to stand for."""
-    texts = {phrase for kind in Fact.__subclasses__() for phrase in kind.phrases.values()}
+    texts = {phrase for kind in OF_CODES for phrase in kind.phrases.values()}
     texts |= {(codemod.__doc__ or "") for codemod in all_codemods()}
     for text in texts:
         assert not VAGUE.search(text), text
-    for kind in Fact.__subclasses__():
+    for kind in OF_CODES:
         for phrase in kind.phrases.values():
             assert not {"it", "its", "them", "they", "those"} & set(phrase.split()), phrase

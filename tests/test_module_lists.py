@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from autofix.codemods.facts import LeafChanged, StaleGraph
+from autofix.codemods.facts.changed import LeafChanged
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods

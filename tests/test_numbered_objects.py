@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from autofix.codemods.facts import Certainty, Overwritten, StaleGraph
+from autofix.codemods.facts.base import Certainty
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 

@@ -7,7 +7,8 @@ import textwrap
 import pytest
 
 from autofix import engine
-from autofix.codemods.facts import GraphEscapes, LossEscapes
+from autofix.codemods.facts.cut import LossEscapes
+from autofix.codemods.facts.kept import GraphEscapes
 
 PROGRAM = """\
 import numpy as np

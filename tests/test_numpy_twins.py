@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from autofix.codemods.facts import CutGraph, Drop, Span
+from autofix.codemods.facts.base import Span
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.parts import Drop
 from autofix.codemods.formula.reader import in_torch
 from autofix.codemods.formula.twins import ALONG, BOUNDS, CONSTANTS, DTYPES, FUNCTIONS, METHODS, REDUCTIONS, Takes, Twin
 from autofix.codemods.rewriting.tree import Tree

@@ -9,7 +9,8 @@ import warnings
 
 import pytest
 
-from autofix.codemods.facts import CutGraph, Overwritten, PartChanged
+from autofix.codemods.facts.changed import Overwritten, PartChanged
+from autofix.codemods.facts.cut import CutGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from autofix.codemods.facts import NotScalar
+from autofix.codemods.facts.cut import NotScalar
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 

@@ -22,7 +22,7 @@ pytest.importorskip("pygal", reason="the libraries for pages are not installed")
 pytest.importorskip("jinja2", reason="the libraries for pages are not installed")
 
 from autofix.child.recorded import Live, Pass, RunError, Step
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.evidence.witness import Evidence, Holder, Site
 from autofix.proof.prove import Certificate, Outcome, Point, RunRecord, Verdict
 from autofix.report import page

@@ -9,7 +9,9 @@ from functools import partial
 import pytest
 
 from autofix.codemods.checks.checks import Checks
-from autofix.codemods.facts import Fact, GraphHeld, StaleGraph
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kept import GraphHeld
 from autofix.codemods.interpreter import analysis
 from autofix.codemods.interpreter.bounds import Bounds, comparison
 from autofix.codemods.interpreter.policy import BranchPolicy, Path, Paths

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from autofix.codemods.facts import StaleGraph
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.interpreter.library.patterns import is_slow
 from autofix.codemods.source.program import Program

@@ -7,7 +7,10 @@ import warnings
 import pytest
 import torch
 
-from autofix.codemods.facts import Fact, GraphHeld, LeafChanged, Overwritten, StaleGraph
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.changed import LeafChanged, Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kept import GraphHeld
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 from autofix.engine import analyse

@@ -5,17 +5,12 @@ from __future__ import annotations
 import pytest
 from torch import nn
 
-from autofix.codemods.facts import (
-    Certainty,
-    ComputedParameter,
-    CutGraph,
-    Fact,
-    GraphHeld,
-    LeafChanged,
-    Overwritten,
-    PartChanged,
-    StaleGraph,
-)
+from autofix.codemods.facts.base import Certainty, Fact
+from autofix.codemods.facts.changed import LeafChanged, Overwritten, PartChanged
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kept import GraphHeld
+from autofix.codemods.facts.untrained import ComputedParameter
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.interpreter.interpreter import ProgramInterpreter
 from autofix.codemods.interpreter.kinds.instances import OF_EVERY_MODULE

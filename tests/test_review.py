@@ -9,7 +9,8 @@ import pytest
 
 from autofix import engine
 from autofix.cli import main
-from autofix.codemods.facts import Span, StaleGraph
+from autofix.codemods.facts.base import Span
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.engine import Analysis
 from tests import fake_engine
 

@@ -6,7 +6,8 @@ import warnings
 
 import pytest
 
-from autofix.codemods.facts import Overwritten, StaleGraph
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 

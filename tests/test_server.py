@@ -17,7 +17,7 @@ from pygls.workspace import PositionCodec
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
 
 import autofix
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.server.positions import Positions, path_of
 
 ROOT = Path(__file__).parents[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autofix.codemods.facts import Overwritten
+from autofix.codemods.facts.changed import Overwritten
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 

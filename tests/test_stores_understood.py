@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from autofix.codemods.facts import Certainty, Fact
+from autofix.codemods.facts.base import Certainty, Fact
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 

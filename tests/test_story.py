@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.report import story
 from autofix.report.terminal import Piece
 from autofix.report.view import Place, Story, View

@@ -7,7 +7,9 @@ from functools import partial
 
 import pytest
 
-from autofix.codemods.facts import Certainty, Fact, GraphHeld, LegacyApi
+from autofix.codemods.facts.base import Certainty, Fact
+from autofix.codemods.facts.kept import GraphHeld
+from autofix.codemods.facts.legacy import LegacyApi
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.interpreter.policy import Path
 from autofix.codemods.source.program import Program

@@ -7,7 +7,10 @@ import threading
 
 import pytest
 
-from autofix.codemods.facts import Certainty, LegacyApi, Overwritten, StaleGraph
+from autofix.codemods.facts.base import Certainty
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.legacy import LegacyApi
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.source.program import Program
 from autofix.codemods.source.sources import Source

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from autofix.codemods.facts import Certainty
+from autofix.codemods.facts.base import Certainty
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 from autofix.engine import analyse

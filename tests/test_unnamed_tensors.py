@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from autofix.codemods.facts import Overwritten
+from autofix.codemods.facts.changed import Overwritten
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods

@@ -6,7 +6,9 @@ import textwrap
 
 import pytest
 
-from autofix.codemods.facts import Certainty, Doubt, GraphCopied, GraphEscapes, GraphHeld, StaleGraph
+from autofix.codemods.facts.base import Certainty, Doubt
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kept import GraphCopied, GraphEscapes, GraphHeld
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.source.program import Program
 from autofix.engine import analyse

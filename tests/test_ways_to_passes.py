@@ -7,7 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from autofix.codemods.facts import Certainty, GraphHeld, LeafChanged, LegacyFunction, Overwritten, StaleGraph
+from autofix.codemods.facts.base import Certainty
+from autofix.codemods.facts.changed import LeafChanged, Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kept import GraphHeld
+from autofix.codemods.facts.legacy import LegacyFunction
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.interpreter.entries import entries
 from autofix.codemods.repair import mend

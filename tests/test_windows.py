@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from autofix.codemods.facts import GraphHeld
+from autofix.codemods.facts.kept import GraphHeld
 from autofix.codemods.interpreter.analysis import analyze
 from autofix.codemods.repair import mend
 from autofix.codemods.rules.registry import all_codemods

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autofix.codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.source.program import Program
 from autofix.evidence.facts import facts_of
 from autofix.evidence.witness import follow, witness

@@ -66,11 +66,12 @@ def _is_empty(outcome: Read) -> bool:
 
 
 def read(
-    text: str, path: Path, file: SourceFile, companion: Callable[[Path], SourceFile]
+    text: str, path: Path, file: SourceFile, companion: Callable[[str], tuple[Path, SourceFile]]
 ) -> tuple[object, Callable[[], Read | Unread]]:
     """The answers that the outcome in a text rests on, and the outcome itself, for the *file* at *path*.
 
-    *companion* reads another file.  Both may raise anything where the text is not one that :func:`written` made.
+    *companion* reads another file, by its name.  Both may raise anything where the text is not one that
+    :func:`written` made.
     """
     if text == NOTHING:
         return None, lambda: _nothing(path, file)
@@ -86,7 +87,9 @@ def _nothing(path: Path, file: SourceFile) -> Read:
     return Read(Project(path, file), Analysis(Patch(program), ()))
 
 
-def _read(told: dict[str, object], path: Path, file: SourceFile, companion: Callable[[Path], SourceFile]) -> Read:
+def _read(
+    told: dict[str, object], path: Path, file: SourceFile, companion: Callable[[str], tuple[Path, SourceFile]]
+) -> Read:
     match told:
         case {
             "companions": list(places),
@@ -99,7 +102,7 @@ def _read(told: dict[str, object], path: Path, file: SourceFile, companion: Call
             "missed": list(missed),
             "edits": list(edits),
         }:
-            companions = {name: (Path(place), companion(Path(place))) for name, place in places}
+            companions = {name: companion(place) for name, place in places}
             project = Project(path, file, companions, tuple(roots))
             others = project.others if whole else {}
             program = Program.of(file.text, file.name, others, project.roots if whole else ())

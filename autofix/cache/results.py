@@ -44,6 +44,8 @@ class Results:
     disk: Disk = field(default_factory=Disk)
     _common: str = field(init=False)
     _pending: list[tuple[bytes, str]] = field(default_factory=list)
+    _paths: dict[str, Path] = field(default_factory=dict)
+    """Paths of files that several others import, by their names."""
 
     def __post_init__(self) -> None:
         self._common = repr((self.from_root, *surroundings()))
@@ -95,13 +97,14 @@ class Results:
         except Exception:  # a damaged text, or a file that is gone by now: as if it had never been checked
             return None
 
-    def _companion(self, path: Path) -> SourceFile:
+    def _companion(self, place: str) -> tuple[Path, SourceFile]:
         """Another file, as it was when the disk was asked for its digest."""
-        known = self.disk.digest(str(path))
+        path = self._paths.get(place) or self._paths.setdefault(place, Path(place))
+        known = self.disk.digest(place)
         file = self.disk.read(path, from_root=self.from_root)
-        if self.disk.digest(str(path)) != known:
+        if self.disk.digest(place) != known:
             raise ValueError("changed")
-        return file
+        return path, file
 
 
 def _bytes(path: Path) -> bytes | None:

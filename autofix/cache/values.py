@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields
 from enum import Enum
 from functools import cache
 from typing import Any
 
-from autofix.codemods import facts
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Certainty, Doubt, Role, Span
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.patch import Line, Replacement
 from autofix.findings import Finding
 
@@ -19,20 +18,18 @@ TUPLE = ""
 
 @cache
 def _records() -> dict[str, type[Any]]:
-    kinds = (facts.Span, facts.Role, facts.Carrier, facts.Outer, facts.Severed, facts.Drop, Finding, Replacement, Line)
-    return {kind.__name__: kind for kind in (*kinds, *_below(facts.Fact))}
+    from autofix.codemods.facts.kinds import ALL  # loaded for findings alone
+    from autofix.codemods.facts.parts import Carrier, Drop, Outer, Severed
 
-
-def _below(kind: type[Any]) -> Iterator[type[Any]]:
-    """All classes that are derived from one."""
-    for derived in kind.__subclasses__():
-        yield derived
-        yield from _below(derived)
+    kinds = (Span, Role, Carrier, Outer, Severed, Drop, Finding, Replacement, Line)
+    return {kind.__name__: kind for kind in (*kinds, *ALL)}
 
 
 @cache
 def _constants() -> dict[str, Any]:
-    return {kind.__name__: kind for kind in (facts.Certainty, facts.Doubt, facts.Form, Keeps)}
+    from autofix.codemods.facts.parts import Form
+
+    return {kind.__name__: kind for kind in (Certainty, Doubt, Form, Keeps)}
 
 
 @cache

@@ -9,7 +9,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from autofix.codemods.facts import Carrier, Form, Span
+from autofix.codemods.facts.base import Span
+from autofix.codemods.facts.parts import Carrier, Form
 from autofix.codemods.source.program import Program
 from autofix.evidence.source import Text, Texts, passed_on, root_of
 from autofix.evidence.witness import Evidence, Put

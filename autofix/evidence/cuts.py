@@ -10,8 +10,10 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from autofix.codemods.autograd import groups
-from autofix.codemods.facts import TENSORS_AND_NUMBERS, CutGraph, Span
-from autofix.codemods.facts import Drop as Dropped
+from autofix.codemods.facts.base import Span
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.parts import TENSORS_AND_NUMBERS
+from autofix.codemods.facts.parts import Drop as Dropped
 from autofix.evidence.places import Chain
 from autofix.evidence.source import Text, Texts
 from autofix.evidence.witness import Drop

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from autofix.codemods.facts import Form, GraphCopied, GraphEscapes, GraphSent, Span
+from autofix.codemods.facts.base import Span
+from autofix.codemods.facts.kept import GraphCopied, GraphEscapes, GraphSent
+from autofix.codemods.facts.parts import Form
 from autofix.evidence.carriers import Carry
 from autofix.evidence.source import Texts, passed_on
 

@@ -12,22 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from autofix.codemods.checks.chains import apart, parting
-from autofix.codemods.facts import (
-    CACHES,
-    Carrier,
-    Fact,
-    Form,
-    GraphHeld,
-    LeafChanged,
-    LegacyApi,
-    NotScalar,
-    Outer,
-    OutGiven,
-    Overwritten,
-    PartChanged,
-    Span,
-    StaleGraph,
-)
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import LeafChanged, OutGiven, Overwritten, PartChanged
+from autofix.codemods.facts.cut import NotScalar
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kept import GraphHeld
+from autofix.codemods.facts.legacy import LegacyApi
+from autofix.codemods.facts.parts import CACHES, Carrier, Form, Outer
 from autofix.codemods.source.program import Program
 from autofix.evidence.carriers import Carry, carries_of, stores_in
 from autofix.evidence.cuts import cut_graphs

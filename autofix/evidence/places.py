@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.evidence.source import Loop, Texts
 from autofix.evidence.witness import parting, passed_by
 

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from libcst.codemod import CodemodContext
 
 from autofix.codemods.branches import computes_one_of_several
-from autofix.codemods.facts import CutGraph, Fact, GraphEscapes, Span
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.kept import GraphEscapes
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.registry import all_codemods

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.codemods.source.program import Program
 from autofix.codemods.source.sources import Source, Sources
 

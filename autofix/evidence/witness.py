@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from autofix.child.job import Bounds
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.execution.record import RunRecord
 from autofix.execution.runner import Limits, Script, run
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from autofix.checking import Options, Problem, check_file
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.codemods.source.program import with_spans
 from autofix.live.death import Explanation, explains, repaired_alone
 from autofix.project import files

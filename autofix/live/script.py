@@ -12,11 +12,6 @@ from autofix.live.frames import HERE
 from autofix.live.hook import explain
 
 
-def is_script(arguments: Sequence[str]) -> bool:
-    """Whether the first word of a command line is a script, and no command."""
-    return bool(arguments) and arguments[0].endswith(".py") and os.path.isfile(arguments[0])
-
-
 def run(arguments: Sequence[str]) -> int:
     """Run a script in this process as ``__main__``, and return the exit code.  Lets :class:`SystemExit` through."""
     path = os.path.abspath(arguments[0])

@@ -31,7 +31,7 @@ class Disk:
         self._files: OrderedDict[str, files.SourceFile | files.FileError] = OrderedDict()
         self._bytes = 0
         self._digests: dict[str, str] = {}
-        self._layouts: dict[tuple[Path, Path], Layout] = {}
+        self._layouts: dict[tuple[Path, Path, Path | None, tuple[Path, ...]], Layout] = {}
         self._checkouts: dict[Path, Path | None] = {}
         self._projects: dict[tuple[str, str], list[str]] = {}
         self._real: dict[str, str] = {}
@@ -84,11 +84,12 @@ class Disk:
             self._digests[path] = known
         return known
 
-    def layout(self, folder: Path, cwd: Path) -> Layout:
-        """The project that the files right in *folder* belong to."""
-        known = self._layouts.get((folder, cwd))
+    def layout(self, folder: Path, cwd: Path, *, root: Path | None = None, given: tuple[Path, ...] = ()) -> Layout:
+        """The project that the files right in *folder* belong to; *root* and *given* as for :func:`layout_of`."""
+        key = folder, cwd, root, given
+        known = self._layouts.get(key)
         if known is None:
-            known = self._layouts[folder, cwd] = layout_of(folder / "file.py", cwd=cwd)
+            known = self._layouts[key] = layout_of(folder / "file.py", root=root, cwd=cwd, given=given)
         return known
 
     def checkout(self, folder: Path) -> Path | None:

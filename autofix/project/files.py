@@ -10,7 +10,6 @@ import ast
 import codecs
 import os
 import re
-import secrets
 import stat
 import sys
 import tokenize
@@ -106,9 +105,10 @@ def display_name(path: Path, *, from_root: bool = False) -> str:
     full = os.path.abspath(path)
     if from_root:
         return full
-    here = os.path.join(os.getcwd(), "")
-    if full.startswith(here) and full != here:
-        return full[len(here) :]
+    if os.name == "posix" and not full.startswith("//"):
+        here = os.getcwd()
+        inside = os.path.join(here, "")
+        return (full[len(inside) :] or os.curdir) if full.startswith(inside) else os.curdir if full == here else full
     try:
         relative = os.path.relpath(full)
     except ValueError:  # on another drive of a Windows machine
@@ -283,8 +283,11 @@ def write(path: Path, file: SourceFile, text: str) -> None:
     Mode, encoding, byte order mark and symbolic links stay.  Raises :class:`FileError` where the text does not parse or
     cannot be encoded, and where the file is read-only, gone, or changed since it was read.
     """
-    data = check_result(file, text)
+    import secrets  # loaded by those that write alone
+
     from autofix.execution.guardian import GUARD
+
+    data = check_result(file, text)
 
     target = Path(os.path.realpath(path))
     scratch: Path | None = None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from autofix.codemods.facts import Certainty, CutGraph, Fact, LossEscapes
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Certainty, Fact
+from autofix.codemods.facts.cut import CutGraph, LossEscapes
+from autofix.codemods.promises import Keeps
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from functools import cached_property
 
 from autofix.child.job import Bounds
 from autofix.child.recorded import GRAPHLESS
-from autofix.codemods.facts import Certainty
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Certainty
+from autofix.codemods.promises import Keeps
 from autofix.execution.record import Outcome, RunRecord
 from autofix.execution.runner import Limits, Script, run
 from autofix.execution.scratch import kept_copies

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from autofix.codemods.facts import Fact
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.kinds import OF_CODES
 from autofix.suppression.unused import UnusedIgnore
 
 if TYPE_CHECKING:
@@ -46,8 +47,7 @@ def documentation(documented: type[Codemod] | type[Fact]) -> Documentation:
 
 def facts() -> list[type[Fact]]:
     """Every kind of fact, by code.  ``check`` reports mistakes under these codes that no codemod can repair safely."""
-    of_autograd: list[type[Fact]] = [kind for kind in Fact.__subclasses__() if kind is not UnusedIgnore]
-    return sorted(of_autograd, key=lambda fact: fact.code)
+    return sorted(OF_CODES, key=lambda fact: fact.code)
 
 
 def name_of(fact: type[Fact]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from autofix.checking import Edit, Problem
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.codemods.source.program import with_spans
 from autofix.edits import TextEdit
 from autofix.findings import Finding, Place

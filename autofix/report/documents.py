@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from autofix import __version__
-from autofix.codemods.facts import Role, Span
+from autofix.codemods.facts.base import Role, Span
 from autofix.findings import Finding
 from autofix.outcomes import in_order
 from autofix.project.notebook import cell_of

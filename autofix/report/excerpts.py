@@ -9,7 +9,7 @@ from itertools import groupby
 from pygments.lexers.python import PythonLexer
 from pygments.token import Token, _TokenType
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.report.lines import joined
 from autofix.report.story import UNDERLINED, WORDS, ends, shown
 from autofix.report.view import Place, View, source_lines

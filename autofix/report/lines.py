@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from autofix.codemods.facts import Role, Span
+from autofix.codemods.facts.base import Role, Span
 from autofix.escaping import escaped
 from autofix.findings import Finding
 from autofix.report.terminal import Piece

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from autofix.report.catalogue import SECTIONS, Documentation, documentation, facts, name_of, plain
 
 if TYPE_CHECKING:
-    from autofix.codemods.facts import Fact
+    from autofix.codemods.facts.base import Fact
     from autofix.codemods.rules.base import Codemod
 
 PREFACE = """\

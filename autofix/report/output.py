@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import IO
 
 import click
 
-from autofix.execution.guardian import GUARD
 from autofix.project import files
 
 
@@ -38,6 +36,10 @@ def destination(path: Path | None, standard: IO[str]) -> Iterator[IO[str]]:
 
 def replace(path: Path, data: bytes) -> None:
     """Write *data* as a whole or not at all.  Raises :class:`OutputError`."""
+    import secrets  # most reports go to standard output
+
+    from autofix.execution.guardian import GUARD
+
     scratch = path.with_name(f".autofix.{secrets.token_hex(8)}.tmp")
     GUARD.add(scratch)
     try:

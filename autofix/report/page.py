@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 from unidiff.patch import PatchSet
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.report import story
 from autofix.report.chart import charts, memory
 from autofix.report.drawing import drawing, words

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.report.lines import count, joined, location
 from autofix.report.terminal import Piece
 from autofix.report.view import Place, Story, View, quoted, source_lines

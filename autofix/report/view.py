@@ -9,7 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from autofix.codemods.facts import Fact, Span
+from autofix.codemods.facts.base import Span
+from autofix.codemods.facts.kinds import OF_CODES
 from autofix.evidence.witness import PHRASES
 from autofix.findings import Finding
 from autofix.project.files import display_name
@@ -164,7 +165,7 @@ def story_of_evidence(evidence: Evidence) -> Story:
         Place(role, span, phrase, role == cause, callers_of(evidence.sites[role]))
         for role, (phrase, span) in zip(told, evidence.story(), strict=True)
     )
-    codes = {fact.kind: fact.code for fact in Fact.__subclasses__()}
+    codes = {fact.kind: fact.code for fact in OF_CODES}
     holders = tuple(dict.fromkeys(holder.name for holder in evidence.holders))
     message = MESSAGES.get(evidence.kind, evidence.kind)
     return Story(codes.get(evidence.kind, ""), message, places, holders=holders)

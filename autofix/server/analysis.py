@@ -149,7 +149,7 @@ def _program(path: Path, file: files.SourceFile, options: Options, disk: Inquiry
     """The document with the files that it imports; None where it cannot be parsed as it is, and for a notebook."""
     if file.notebook is not None or not sources.parses(file.text):
         return None  # of a notebook, places move from cell to cell
-    project = gather(path, file, from_root=True, layout=layout_for(path, options), disk=disk)
+    project = gather(path, file, from_root=True, layout=layout_for(path, options, disk.disk), disk=disk)
     return Program.of(file.text, file.name, project.others, project.roots)
 
 

@@ -12,7 +12,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from autofix import __version__
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.edits import TextEdit
 from autofix.project.notebook import cell_of
 from autofix.server import messages, notebooks, proving

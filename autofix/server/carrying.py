@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from autofix.codemods.checks.known import Edge, Place
-from autofix.codemods.facts import Fact, Span
+from autofix.codemods.facts.base import Fact, Span
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.interpreter.entries import MODULE, entries
 from autofix.codemods.interpreter.policy import Path

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lsprotocol import types
 
 from autofix.checking import Problem
-from autofix.codemods.facts import Certainty, Span
+from autofix.codemods.facts.base import Certainty, Span
 from autofix.codemods.rewriting.patch import Line, Replacement, lines_of
 from autofix.edits import TextEdit, text_edits
 from autofix.findings import Finding

@@ -11,7 +11,7 @@ from lsprotocol import types
 from pygls import uris
 from pygls.workspace import PositionCodec
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.codemods.source.program import split
 from autofix.edits import TextEdit
 from autofix.project.reading import read

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,6 +105,8 @@ def read(file: Path, folder: Path) -> Settings | None:
         raise SettingsError(f"{name} cannot be read: {files.reason_of(error)}") from None
     if is_shared and "autofix" not in text:
         return None
+    import tomllib  # most projects have no settings
+
     try:
         document: Any = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -117,7 +118,7 @@ def read(file: Path, folder: Path) -> Settings | None:
         document = tool.get("autofix") if isinstance(tool, dict) else None
         if document is None:
             return None
-    # msgspec takes a while to load, and most projects have no settings.
+    # msgspec takes a while to load, too.
     from autofix.settings.table import TableError, table_of
 
     if not is_shared and set(document) == {"tool"}:

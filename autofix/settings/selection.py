@@ -23,10 +23,10 @@ class UnknownCode(Exception):
 @cache
 def known() -> dict[str, str]:
     """The names of everything that ``check`` can report, by code."""
-    from autofix.codemods.facts import Fact
+    from autofix.codemods.facts.kinds import OF_CODES
     from autofix.codemods.rules.registry import names
 
-    kinds = {kind.code: kind.kind.lower().replace(" ", "-") for kind in Fact.__subclasses__()}
+    kinds = {kind.code: kind.kind.lower().replace(" ", "-") for kind in OF_CODES}
     code, name = UNUSED_IGNORE
     return {code: name, **kinds, **names()}
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.codemods.source.tokens import tokens_of
 from autofix.findings import Finding
 from autofix.settings.selection import UNUSED_IGNORE, matches, normal

@@ -6,13 +6,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autofix.codemods.source.program import Program
 from autofix.findings import Finding
 from autofix.project.ignoring import spec
 from autofix.suppression.baseline import Baseline
 from autofix.suppression.directives import directives_in
-from autofix.suppression.since import Changed
+
+if TYPE_CHECKING:
+    from autofix.suppression.since import Changed
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from autofix.checking import Result
-from autofix.codemods.facts import Fact, Span
+from autofix.codemods.facts.base import Fact, Span
 from autofix.findings import Finding
 from autofix.settings.selection import UNUSED_IGNORE, UnknownCode, codes_of, matches, normal
 from autofix.suppression.directives import Directive, directives_in, names_codes

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from autofix.codemods.autograd import groups
-from autofix.codemods.facts import Form
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.source.sources import Site
 
 

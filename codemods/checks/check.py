@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import Fact
+from autofix.codemods.facts.base import Fact
 from autofix.codemods.interpreter.protocol import Interpreter
 
 

@@ -20,7 +20,7 @@ from autofix.codemods.checks.not_scalar import NotScalarCheck
 from autofix.codemods.checks.overwritten import OverwrittenCheck
 from autofix.codemods.checks.refused_change import RefusedChangeCheck
 from autofix.codemods.checks.stale_graph import StaleGraphCheck
-from autofix.codemods.facts import Certainty, Doubt, Fact
+from autofix.codemods.facts.base import Certainty, Doubt, Fact
 from autofix.codemods.interpreter.protocol import Interpreter
 
 CHECKS: tuple[type[Check], ...] = (

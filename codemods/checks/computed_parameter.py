@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import ComputedParameter, Fact
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.untrained import ComputedParameter
 from autofix.codemods.interpreter.protocol import Interpreter
 
 

@@ -12,17 +12,11 @@ from autofix.codemods.autograd.walks import leaves_under
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import distinct
-from autofix.codemods.facts import (
-    Certainty,
-    CutGraph,
-    Drop,
-    Fact,
-    GraphEscapes,
-    LossEscapes,
-    NoGradient,
-    Span,
-    UpdateRefused,
-)
+from autofix.codemods.facts.base import Certainty, Fact, Span
+from autofix.codemods.facts.cut import CutGraph, LossEscapes
+from autofix.codemods.facts.kept import GraphEscapes
+from autofix.codemods.facts.parts import Drop
+from autofix.codemods.facts.untrained import NoGradient, UpdateRefused
 from autofix.codemods.interpreter import cuts
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.state.incidents import BackwardWithoutGraph, Incidents

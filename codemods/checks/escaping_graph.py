@@ -8,7 +8,9 @@ from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import carriers
-from autofix.codemods.facts import Fact, Form, GraphCopied, GraphEscapes, GraphSent
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.kept import GraphCopied, GraphEscapes, GraphSent
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.state.incidents import GraphLeak
 from autofix.codemods.source.sources import Site

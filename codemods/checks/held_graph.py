@@ -10,7 +10,8 @@ from autofix.codemods.checks import readers
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
 from autofix.codemods.checks.story import may_lead_nowhere
-from autofix.codemods.facts import Certainty, Fact, GraphHeld
+from autofix.codemods.facts.base import Certainty, Fact
+from autofix.codemods.facts.kept import GraphHeld
 from autofix.codemods.interpreter import holding
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.state.incidents import RetainedGraph

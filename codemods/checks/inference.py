@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import InferenceSaved
+from autofix.codemods.facts.cut import InferenceSaved
 from autofix.codemods.interpreter.protocol import Interpreter
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from autofix.codemods.checks.layers import ThroughLayers
-from autofix.codemods.facts import Fact, Span
+from autofix.codemods.facts.base import Fact, Span
 from autofix.codemods.interpreter.checkpoint import Prelude
 from autofix.codemods.interpreter.entries import Ways
 from autofix.codemods.interpreter.policy import Path

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import UpdateLost
+from autofix.codemods.facts.untrained import UpdateLost
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.source.nodes import COMPREHENSIONS, Nodes
 from autofix.codemods.source.sources import Site

@@ -6,16 +6,10 @@ from collections.abc import Iterator
 
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import (
-    Doubt,
-    Fact,
-    GraphHeld,
-    InputUnused,
-    NoGradient,
-    PartBeside,
-    StaleGraph,
-    UpdateRefused,
-)
+from autofix.codemods.facts.base import Doubt, Fact
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kept import GraphHeld
+from autofix.codemods.facts.untrained import InputUnused, NoGradient, PartBeside, UpdateRefused
 from autofix.codemods.interpreter.protocol import Interpreter
 
 

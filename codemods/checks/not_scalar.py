@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import Certainty, Fact, NotScalar
+from autofix.codemods.facts.base import Certainty, Fact
+from autofix.codemods.facts.cut import NotScalar
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import BatchSize
 

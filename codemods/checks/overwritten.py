@@ -22,7 +22,9 @@ from autofix.codemods.checks.story import (
     story,
     told,
 )
-from autofix.codemods.facts import Certainty, Outer, Overwritten, Span
+from autofix.codemods.facts.base import Certainty, Span
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.parts import Outer
 from autofix.codemods.interpreter import rivals
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.rivals import outer_site

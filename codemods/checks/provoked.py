@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from autofix.codemods.facts import Fact
+from autofix.codemods.facts.base import Fact
 from autofix.codemods.source.sources import Source, last_name
 
 

@@ -9,16 +9,8 @@ from collections.abc import Iterator
 from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import (
-    Certainty,
-    Fact,
-    LeafChanged,
-    OutGiven,
-    PartChanged,
-    Span,
-    ViewDetached,
-    WatchedChanged,
-)
+from autofix.codemods.facts.base import Certainty, Fact, Span
+from autofix.codemods.facts.changed import LeafChanged, OutGiven, PartChanged, ViewDetached, WatchedChanged
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.state.incidents import LeafChange
 

@@ -34,7 +34,9 @@ from autofix.codemods.checks.story import (
     story,
     told,
 )
-from autofix.codemods.facts import Certainty, Fact, Form, Outer, Span, StaleGraph
+from autofix.codemods.facts.base import Certainty, Fact, Span
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import Form, Outer
 from autofix.codemods.interpreter import rivals
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.rivals import outer_site

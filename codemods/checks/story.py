@@ -9,7 +9,7 @@ from typing import TypeVar
 from autofix.codemods.autograd.graph import BackwardCall, Change, LoopPoint, Loops, Node, StoreEvent, crossing
 from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.autograd.walks import nodes_under
-from autofix.codemods.facts import Carrier, Form
+from autofix.codemods.facts.parts import Carrier, Form
 from autofix.codemods.source.sources import Site
 
 T = TypeVar("T")

@@ -11,7 +11,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts import Certainty, Fact, Overwritten, StaleGraph
+from autofix.codemods.facts.base import Certainty, Fact
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.source.nodes import Nodes, children
 from autofix.codemods.source.sources import Source, last_name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from autofix.codemods.facts import CutGraph
+from autofix.codemods.facts.cut import CutGraph
 from autofix.codemods.formula.marks import Taken
 from autofix.codemods.formula.rewrites import without_needless
 from autofix.codemods.formula.statements import Statements

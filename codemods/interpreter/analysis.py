@@ -14,13 +14,8 @@ from autofix.codemods.checks import flow
 from autofix.codemods.checks.checks import Checks
 from autofix.codemods.checks.known import Edge, Known
 from autofix.codemods.checks.layers import ThroughLayers
-from autofix.codemods.facts import (
-    Certainty,
-    Doubt,
-    Fact,
-    Overwritten,
-    PartChanged,
-)
+from autofix.codemods.facts.base import Certainty, Doubt, Fact
+from autofix.codemods.facts.changed import Overwritten, PartChanged
 from autofix.codemods.interpreter import (
     callbacks,
     calls,

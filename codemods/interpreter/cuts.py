@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.graph import Detachment, DetachSite, Leaf, Node, Operand, Saved
 from autofix.codemods.autograd.walks import leaves_under, nodes_under
-from autofix.codemods.facts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS
+from autofix.codemods.facts.parts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter import written
 from autofix.codemods.interpreter.state.incidents import BackwardWithoutGraph, UnusedInput
 from autofix.codemods.interpreter.values import (

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.facts import CACHES
+from autofix.codemods.facts.parts import CACHES
 from autofix.codemods.interpreter import (
     attributes,
     class_lookup,

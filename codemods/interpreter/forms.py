@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.facts import Form
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.values import (
     ENCLOSED,

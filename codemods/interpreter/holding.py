@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, StoreEvent, crossing, is_in_run
 from autofix.codemods.autograd.walks import nodes_under, operations_under
-from autofix.codemods.facts import Form, Span
+from autofix.codemods.facts.base import Span
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.interpreter import class_lookup, filled
 from autofix.codemods.interpreter.state.incidents import Incidents, RetainedGraph
 from autofix.codemods.interpreter.values import (

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Group
-from autofix.codemods.facts import Form
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.interpreter import class_lookup, cuts, escapes, unread_networks
 from autofix.codemods.interpreter.state.incidents import Computed
 from autofix.codemods.interpreter.values import (

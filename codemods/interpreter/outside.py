@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeGuard
 
 from autofix.codemods.autograd.graph import StoreEvent
-from autofix.codemods.facts import Form
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.interpreter import class_lookup, module_tree
 from autofix.codemods.interpreter.forms import form_of
 from autofix.codemods.interpreter.values import (

@@ -19,7 +19,7 @@ from autofix.codemods.autograd.catalogue import (
 )
 from autofix.codemods.autograd.graph import Leaf, Node, Operand, Saved, Storage, StoreEvent
 from autofix.codemods.autograd.walks import leaves_under
-from autofix.codemods.facts import Form
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.interpreter import (
     asked_again,
     callbacks,

@@ -14,7 +14,8 @@ from autofix.codemods.autograd import groups
 from autofix.codemods.autograd.graph import BackwardCall, Leaf, Node, crossing
 from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.autograd.walks import leaves_under, nodes_under, operations_under
-from autofix.codemods.facts import Severed, Span
+from autofix.codemods.facts.base import Span
+from autofix.codemods.facts.parts import Severed
 from autofix.codemods.interpreter import cuts
 from autofix.codemods.source.sources import Site
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Set
 from typing import NamedTuple
 
-from autofix.codemods.facts import Certainty, Fact, Span
+from autofix.codemods.facts.base import Certainty, Fact, Span
 from autofix.codemods.interpreter import counters
 from autofix.codemods.interpreter.policy import (
     compares_dimensions,

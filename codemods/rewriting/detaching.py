@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import libcst as cst
 
-from autofix.codemods.facts import Carrier, Form
+from autofix.codemods.facts.parts import Carrier, Form
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import detach, parenthesised
 from autofix.codemods.rewriting.patch import Patch

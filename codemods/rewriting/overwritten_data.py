@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Overwritten, StaleGraph
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.rewriting.computations import draws, targets_of
 from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part, pairs_of
 from autofix.codemods.rewriting.tree import Tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 from libcst import matchers
 
-from autofix.codemods.facts import StaleGraph
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part, without_index
 from autofix.codemods.rewriting.tree import Tree

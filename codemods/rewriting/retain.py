@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Overwritten, StaleGraph
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import without_keyword
 from autofix.codemods.rewriting.patch import Patch

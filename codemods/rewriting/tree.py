@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import libcst as cst
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.codemods.rewriting.nodes import Statement, calls_in, in_the_tree, is_item, names_below, only_part, pairs_of
 from autofix.codemods.rewriting.origins import Place
 from autofix.codemods.rewriting.parsed import ParsedModule, parsed

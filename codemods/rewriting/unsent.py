@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, Overwritten, Span, StaleGraph
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.rewriting.nodes import calls_in, only_part
 from autofix.codemods.rewriting.tree import Tree
 

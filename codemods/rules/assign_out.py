@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, OutGiven, Span
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import OutGiven
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import only_part, without_keyword
 from autofix.codemods.rewriting.tree import Tree

@@ -14,8 +14,8 @@ from typing import ClassVar
 import libcst as cst
 from libcst.codemod import CodemodCommand
 
-from autofix.codemods.facts import Fact, Span
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.promises import Keeps
 from autofix.codemods.repair import mend
 from autofix.codemods.rewriting import unsent
 from autofix.codemods.rewriting.patch import Patch

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.facts import Fact, Overwritten, Span, StaleGraph
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.rewriting.nodes import only_part
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree

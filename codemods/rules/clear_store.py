@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import Form
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
 from autofix.codemods.rewriting.roles import steps

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Carrier, Form, Overwritten
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.parts import Carrier, Form
 from autofix.codemods.rewriting.changed import base_of, is_place, root_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, method_call, only_part, operands_of, pairs_of

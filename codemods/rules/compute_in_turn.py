@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, Overwritten, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.computations import feeds_itself, targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, is_item, only_part

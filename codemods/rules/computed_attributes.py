@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.facts import StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.computations import feeds_itself, targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.moving import spelled

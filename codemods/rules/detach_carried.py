@@ -8,8 +8,11 @@ from dataclasses import replace
 
 import libcst as cst
 
-from autofix.codemods.facts import Carrier, Certainty, Fact, Form, Overwritten, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Certainty, Fact
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import Carrier, Form
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.averages import is_average, is_of_parameters
 from autofix.codemods.rewriting.detach_parts import detached_in_part

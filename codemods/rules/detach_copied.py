@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, Form, GraphCopied
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.kept import GraphCopied
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.rewriting.detaching import detached, detached_where_stored
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.tree import Tree

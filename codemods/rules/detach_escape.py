@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, GraphEscapes
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.kept import GraphEscapes
 from autofix.codemods.rewriting.detaching import detached
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import detach

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autofix.codemods.facts import Fact, Form, GraphSent
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.kept import GraphSent
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.rewriting.detaching import detached, detached_where_stored
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod

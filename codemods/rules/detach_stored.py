@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Carrier, Fact, Form, Overwritten, Span, StaleGraph
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import Carrier, Form
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code
 from autofix.codemods.rewriting.edit import Edit

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, StaleGraph
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import with_keyword
 from autofix.codemods.rewriting.roles import keeps_graph

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Carrier, Fact, Overwritten, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import Carrier
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting import unsent
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part

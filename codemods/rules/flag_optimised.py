@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import CutGraph, Fact
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.cut import CutGraph
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, is_item, requires_grad
 from autofix.codemods.rewriting.tree import Tree

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst import matchers
 
-from autofix.codemods.facts import Fact, Form, Overwritten, Span, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import Form
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.computations import (
     built_on,
     chain,

@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, GraphHeld, LeafChanged, Span, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import LeafChanged
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.kept import GraphHeld
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
 from autofix.codemods.rewriting.nodes import Statement, method_call, without_keyword

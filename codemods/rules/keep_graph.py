@@ -6,10 +6,12 @@ from collections.abc import Callable, Collection, Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS, CutGraph, Drop, Fact
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.parts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS, Drop
 from autofix.codemods.formula import alone
 from autofix.codemods.formula.reader import in_torch
-from autofix.codemods.proof import Keeps
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, method_call, only_part, parenthesised, with_keyword
 from autofix.codemods.rewriting.tree import Tree

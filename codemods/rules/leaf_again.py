@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import ComputedParameter, Fact, NoGradient, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.untrained import ComputedParameter, NoGradient
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import calls_in, detach, parenthesised, requires_grad, without_keyword
 from autofix.codemods.rewriting.tree import Tree

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, InferenceSaved
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.cut import InferenceSaved
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod

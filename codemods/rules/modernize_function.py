@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, LegacyFunction
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.legacy import LegacyFunction
 from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.kept_functions import handed_to_forward

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, LegacyApi
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.legacy import LegacyApi
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import calls_in, method_call, without_keyword
 from autofix.codemods.rewriting.tree import Tree

@@ -8,16 +8,10 @@ from dataclasses import replace
 import libcst as cst
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.facts import (
-    Fact,
-    Overwritten,
-    PartChanged,
-    Span,
-    StaleGraph,
-    ViewDetached,
-    WatchedChanged,
-)
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import Overwritten, PartChanged, ViewDetached, WatchedChanged
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.changed import is_function_of_a_module, is_place, root_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import (

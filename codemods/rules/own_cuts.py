@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Form, Overwritten, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import Form
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.detaching import detached_code
 from autofix.codemods.rewriting.edit import Edit, small_statement

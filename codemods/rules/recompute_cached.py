@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import CACHES, Fact, Overwritten, Span, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import CACHES
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, detach, only_part
 from autofix.codemods.rewriting.tree import Tree

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from autofix.codemods.autograd import groups
-from autofix.codemods.facts import CutGraph, Fact, Span
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.cut import CutGraph
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, only_part
 from autofix.codemods.rewriting.tree import Tree

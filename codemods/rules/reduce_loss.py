@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, NotScalar
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.cut import NotScalar
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, is_item, method_call, only_part, pairs_of
 from autofix.codemods.rewriting.stores import only_value

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from autofix.codemods import rules
-from autofix.codemods.facts import Fact
+from autofix.codemods.facts.base import Fact
 from autofix.codemods.rules.base import Codemod
 
 _CODE = re.compile(r"AF[1-9]\d\d")

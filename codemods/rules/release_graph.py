@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst import matchers
 
-from autofix.codemods.facts import Certainty, Fact, Form, GraphHeld, Span
+from autofix.codemods.facts.base import Certainty, Fact, Span
+from autofix.codemods.facts.kept import GraphHeld
+from autofix.codemods.facts.parts import Form
 from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.detaching import detached, generated
 from autofix.codemods.rewriting.edit import Edit

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, InputUnused, PartBeside
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.untrained import InputUnused, PartBeside
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, with_keyword
 from autofix.codemods.rewriting.tree import Tree

@@ -7,8 +7,10 @@ from itertools import pairwise
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, Overwritten, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit, small_statement
 from autofix.codemods.rewriting.nodes import Statement, calls_in, method_call, only_part, pairs_of, without_index
 from autofix.codemods.rewriting.stores import ADDING, EMPTY, emptied_by, only_value, store_of

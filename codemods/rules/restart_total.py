@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, Overwritten, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement
 from autofix.codemods.rewriting.tree import Tree

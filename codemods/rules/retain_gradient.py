@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, NoGradient, UpdateLost, UpdateRefused
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.untrained import NoGradient, UpdateLost, UpdateRefused
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import only_part, pairs_of
 from autofix.codemods.rewriting.tree import Tree

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 import libcst as cst
 
 from autofix.codemods.autograd.catalogue import is_method
-from autofix.codemods.facts import Fact, Form, Overwritten, Severed, Span, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.parts import Form, Severed
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.alternatives import on_every_path
 from autofix.codemods.rewriting.changed import root_of

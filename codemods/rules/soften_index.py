@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import CutGraph, Fact
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.cut import CutGraph
 from autofix.codemods.rewriting.edit import Edit, small_statement
 from autofix.codemods.rewriting.nodes import Statement, only_part
 from autofix.codemods.rewriting.tree import Tree

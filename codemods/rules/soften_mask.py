@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import CutGraph, Drop, Fact
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.parts import Drop
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, only_part, pairs_of, parenthesised
 from autofix.codemods.rewriting.tree import Tree

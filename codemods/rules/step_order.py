@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import libcst as cst
 
-from autofix.codemods.facts import Fact, Overwritten, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting import retain
 from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.edit import Edit

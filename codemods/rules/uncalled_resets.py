@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import libcst as cst
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.facts import Overwritten, StaleGraph
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.changed import Overwritten
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part
 from autofix.codemods.rewriting.tree import Tree

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import CutGraph, Fact
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part
 from autofix.codemods.rewriting.patch import Patch

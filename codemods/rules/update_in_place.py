@@ -8,8 +8,11 @@ from itertools import chain
 
 import libcst as cst
 
-from autofix.codemods.facts import CutGraph, Fact, NoGradient, Span, StaleGraph, UpdateLost
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.base import Fact, Span
+from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.facts.freed import StaleGraph
+from autofix.codemods.facts.untrained import NoGradient, UpdateLost
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded, is_no_grad
 from autofix.codemods.rewriting.nodes import (

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from autofix.codemods.facts import PartChanged
-from autofix.codemods.proof import Keeps
+from autofix.codemods.facts.changed import PartChanged
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar, cast
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 
 T = TypeVar("T")
 

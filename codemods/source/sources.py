@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.codemods.source import edited
 from autofix.codemods.source.nodes import Nodes
 from autofix.codemods.source.program import Program, split

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from autofix.child.recorded import Pass, Sketches
-from autofix.codemods.proof import Keeps
+from autofix.codemods.promises import Keeps
 from autofix.execution.record import Outcome, RunRecord
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point
 from autofix.proof.points.gradient import EXACT, NOISE, ROUGH, size

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from autofix.codemods.proof import Keeps
+from autofix.codemods.promises import Keeps
 from autofix.execution.record import Outcome, RunRecord
 
 

@@ -36,7 +36,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from autofix.child.recorded import Parts, Pass, Sketches
-from autofix.codemods.proof import Keeps
+from autofix.codemods.promises import Keeps
 from autofix.execution.record import RunRecord
 from autofix.proof.points.base import Point, Verdict, count, listed, matching, point, short
 from autofix.proof.promises import NOTHING, Promises

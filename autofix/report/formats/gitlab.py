@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.outcomes import in_order
 from autofix.report import documents, lines
 from autofix.report.base import Checked, Reporter

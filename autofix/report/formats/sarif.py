@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from autofix import __version__
 from autofix.checking import Problem
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.edits import TextEdit
 from autofix.findings import Finding
 from autofix.outcomes import Outcomes, in_order

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from autofix.codemods.facts import ARRAY_OF_SEVERAL
+from autofix.codemods.facts.parts import ARRAY_OF_SEVERAL
 from autofix.codemods.interpreter import cuts, escapes
 from autofix.codemods.interpreter.library.registry import Call, model
 from autofix.codemods.interpreter.library.unread import unread

@@ -9,7 +9,7 @@ from autofix.codemods.autograd import catalogue, groups
 from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.autograd.graph import Node, Saved
 from autofix.codemods.autograd.walks import operations_under
-from autofix.codemods.facts import TENSORS_AND_NUMBERS
+from autofix.codemods.facts.parts import TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter import asked_again, attributes, cuts, dtypes, escapes, extents, filled, tensor_calls
 from autofix.codemods.interpreter.library import foreach
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from autofix.codemods.facts import Span
+from autofix.codemods.facts.base import Span
 from autofix.codemods.source.sources import Site
 
 
