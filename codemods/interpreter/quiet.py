@@ -111,7 +111,12 @@ class Reader:
         names = self._source.remembered(self._node, _names_in)
         if not names.stored:
             return True
-        everywhere = self._source.nodes.once(_reads)
+        function = self._interp.policy.function
+        nodes = self._source.nodes
+        if isinstance(function, ast.FunctionDef) and function in nodes and nodes.holds(function, self._node):
+            everywhere = self._source.remembered(function, _reads_in)
+        else:
+            everywhere = nodes.once(_reads)
         imported = not self._interp.stack and self._source is not self._interp.sources.main
         kept = {name for name in names.stored if imported or everywhere[name] != names.read[name]}
         self.reading.leaves_nothing &= not kept
@@ -532,6 +537,11 @@ def _names_in(node: ast.AST) -> _Names:
         for name, value in _given_in(part):
             given[name].append(value)
     return _Names(frozenset(stored), read, dict(given))
+
+
+def _reads_in(function: ast.FunctionDef) -> Counter[str]:
+    """As :func:`_reads`, in a function: a name that it sets, and does not declare, is its own."""
+    return _reads(Nodes(function))
 
 
 def _reads(nodes: Nodes) -> Counter[str]:
