@@ -232,7 +232,7 @@ def _bound_names(
         given: dict[Hashable, Binding] = {
             name: interp.slot(value, "", written.keyword(node, name)) for name, value in rest.items()
         }
-        names[spec.kwarg.arg] = Binding(Mapping(given))
+        names[spec.kwarg.arg] = Binding(Mapping(given, of_callers=isinstance(node, ast.Name)))
     return names
 
 

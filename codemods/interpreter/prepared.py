@@ -96,14 +96,23 @@ def _reached(methods: dict[str, Function], entered: str) -> set[str]:
 
 
 def _needs(receiver: Instance, methods: dict[str, Function], within: set[str]) -> set[str]:
-    """The attributes that the methods *within* read, that nothing has set, and that none of them sets itself."""
+    """The attributes that the methods *within* read, that nothing has set, and that none of them sets itself.
+
+    One that is None so far was not set for a method that would fail with it.
+    """
     read = {name for one in within if one in methods for name in _reads(methods[one])}
     own = {name for one in within if one in methods for name in _sets(methods[one])}
-    return {name for name in read - own if name not in receiver.names and class_lookup.find(receiver, name) is None}
+    failing = {name for one in within if one in methods for name in _fails_with_none(methods[one])}
+    known = {name for name, slot in receiver.names.items() if slot.value is not None or name not in failing}
+    return {name for name in read - own - known if class_lookup.find(receiver, name) is None}
 
 
 def _reads(function: Function) -> frozenset[str]:
     return function.source.remembered(function.node, _attributes_read)
+
+
+def _fails_with_none(function: Function) -> frozenset[str]:
+    return function.source.remembered(function.node, _attributes_unasked)
 
 
 def _sets(function: Function) -> frozenset[str]:
@@ -112,6 +121,28 @@ def _sets(function: Function) -> frozenset[str]:
 
 def _attributes_read(node: ast.AST) -> frozenset[str]:
     return frozenset(one.attr for one in _of_self(node) if isinstance(one.ctx, ast.Load))
+
+
+def _attributes_unasked(node: ast.AST) -> frozenset[str]:
+    """The attributes that a method uses so that None would fail, and never asks for."""
+    used: set[ast.AST] = set()
+    asked: set[ast.AST] = set()
+    for part in ast.walk(node):
+        match part:
+            case ast.Attribute(value=one) | ast.Subscript(value=one) | ast.Call(func=one) | ast.Starred(value=one):
+                used.add(one)
+            case ast.For(iter=one) | ast.comprehension(iter=one):
+                used.add(one)
+            case ast.If(test=one) | ast.IfExp(test=one) | ast.While(test=one) | ast.Assert(test=one):
+                asked.add(one)
+            case ast.Compare(left=left, comparators=others):
+                asked.update((left, *others))
+            case ast.BoolOp(values=values):
+                asked.update(values)
+            case ast.UnaryOp(op=ast.Not(), operand=one):
+                asked.add(one)
+    read = [one for one in _of_self(node) if isinstance(one.ctx, ast.Load)]
+    return frozenset({one.attr for one in read if one in used} - {one.attr for one in read if one in asked})
 
 
 def _attributes_set(node: ast.AST) -> frozenset[str]:

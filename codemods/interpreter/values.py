@@ -264,6 +264,8 @@ class Mapping:
     """The factory of a ``defaultdict``."""
     cls: str = ""
     """The path of its class, where that is certain: ``builtins.dict``, ``collections.OrderedDict``."""
+    of_callers: bool = False
+    """Whether it is the ``**options`` of a function that no code calls that was read: a caller may give more."""
 
 
 @dataclass(eq=False, slots=True)

@@ -17,6 +17,7 @@ from autofix.codemods.interpreter.values import (
     Binding,
     Function,
     GradMode,
+    Mapping,
     Method,
     SavedTensorHooks,
     Sequence,
@@ -122,7 +123,8 @@ def _grad(
     if any(escapes.certainly_has_no_graph(one) for one in interp.tensors(inputs)):
         interp.crash("one of the differentiated tensors does not require grad")
     tensor_calls.run_backward(interp, [outputs], keywords, node, accumulate=False, inputs=inputs, given=given)
-    if not keywords.keys() & {"allow_unused", "materialize_grads"} and len(others) < 4:
+    allowed = keywords.keys() & {"allow_unused", "materialize_grads"} or _may_have_more_options(interp, node)
+    if not allowed and len(others) < 4:
         cuts.part_beside(interp, [outputs], inputs, node)
     count = len(inputs.items) if isinstance(inputs, Sequence) else 1
     create = keywords.get("create_graph")
@@ -139,6 +141,16 @@ def _grad(
     return Sequence(
         "tuple", [Binding(result) for result in results], more=not isinstance(inputs, (Sequence, TensorRef))
     )
+
+
+def _may_have_more_options(interp: Interpreter, node: ast.expr) -> bool:
+    """Whether a call is given ``**options`` of which not all are known."""
+    if node in interp.spread:
+        return True
+    keywords = node.keywords if isinstance(node, ast.Call) else ()
+    spread = (one.value for one in keywords if one.arg is None)
+    given = (interp.scope.lookup(one.id) for one in spread if isinstance(one, ast.Name))
+    return any(slot is not None and isinstance(slot.value, Mapping) and slot.value.of_callers for slot in given)
 
 
 @model("torch.*.checkpoint")
