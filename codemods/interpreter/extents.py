@@ -251,9 +251,7 @@ def of_operation(name: str, args: list[Value], keywords: Mapping[str, Value], sc
     if name == "linear":
         return first if first.dims > 1 else NOTHING
     if name in ("matmul", "mm"):
-        if len(args) > 1 and extent_of(args[1]).dims > 1:
-            return first
-        return first._replace(dims=first.dims - 1) if first.dims > 1 else NOTHING
+        return _of_product(first, args)
     if name == "diff":
         return first if _is_inner(_dim(args, keywords, 2), first) else NOTHING
     if name == "index":
@@ -267,9 +265,23 @@ def _dim(args: list[Value], keywords: Mapping[str, Value], at: int) -> Value:
 
 
 def _broadcast(args: list[Value]) -> Shape:
-    """Extent of the result of an elementwise operation: the largest among its arguments."""
-    extents = [extent_of(value) for value in args]
-    return max(extents)
+    """Extent of the result of an elementwise operation: the largest among its arguments.
+
+    A vector lies along the last dimension of the result, which is the first one only beside vectors and numbers.
+    """
+    most = max(extent_of(value) for value in args)
+    wider = [extent_of(value) for value in args if not _is_vector(value) and not _is_number(value)]
+    if len(wider) == len(args) or not wider:
+        return most
+    return max(wider) if max(wider).several >= most.several else most._replace(inner=True)
+
+
+def _is_vector(value: Value) -> bool:
+    return isinstance(value, TensorRef) and value.cell.rank == 1
+
+
+def _is_number(value: Value) -> bool:
+    return value.cell.scalar is True if isinstance(value, TensorRef) else not isinstance(value, Symbol)
 
 
 def _picked(extent: Shape, index: Shape) -> Shape:
@@ -291,6 +303,15 @@ def _joined(name: str, parts: Value, dim: Value) -> Shape:
         return NOTHING
     several = BatchSize.LIKELY if parts.more and parts.least < len(computed) else BatchSize.CERTAIN
     return Shape(several, 1, inner=name == "hstack" or dim not in (None, 0))
+
+
+def _of_product(first: Shape, args: list[Value]) -> Shape:
+    """Extent of a product with a matrix, or with a vector."""
+    if _is_vector(args[0]):
+        return NOTHING
+    if len(args) > 1 and extent_of(args[1]).dims > 1:
+        return first
+    return first._replace(dims=first.dims - 1) if first.dims > 1 else NOTHING
 
 
 def _of_einsum(equation: str, operands: list[Value]) -> Shape:
@@ -342,28 +363,44 @@ def _best(first: Shape, dim: Value, wanted: Value) -> Shape:
 
 
 def _reshaped(name: str, args: list[Value], first: Shape) -> Shape:
-    flat = first._replace(dims=min(first.dims, 1))
-    rest = args[1:]
-    if name in ("view", "reshape") and rest[:1] == [1]:
-        return NOTHING
-    match name:
-        case "flatten" if rest[:1] == [1]:
+    rest = _sizes(args[1:])
+    if name in ("view", "reshape"):
+        return _of_view(rest, first)
+    match name, rest:
+        case ("contiguous", _) | ("permute", [0, *_]):
+            return first
+        case "flatten", [1, *_]:
             return first._replace(dims=min(first.dims, 2))
-        case "unsqueeze" if rest and isinstance(rest[0], int) and (rest[0] > 0 or rest[0] == -1):
+        case ("flatten" | "ravel", []):
+            return first._replace(dims=min(first.dims, 1))
+        case "unsqueeze", [int(dim)] if dim > 0 or dim == -1:
             return first._replace(dims=first.dims + 1)
-        case "squeeze" if rest and _is_inner(rest[0], first):
+        case "squeeze", [int(dim)] if _is_inner(dim, first):
             return first._replace(dims=max(first.dims - 1, 1))
-        case "transpose" if len(rest) == 2 and all(_is_inner(dim, first) for dim in rest):
+        case "squeeze", _:
+            return first._replace(dims=min(first.dims, 1))
+        case "transpose", [one, other] if _is_inner(one, first) and _is_inner(other, first):
             return first
-        case "permute" if rest[:1] == [0]:
-            return first
-        case "contiguous":
-            return first
-        case "view" | "reshape" if rest == [-1, 1]:
-            return first._replace(dims=2)
-        case "view" | "reshape" if len(rest) == 2 and rest[1] == -1 and not isinstance(rest[0], int):
+    return first._replace(dims=min(first.dims, 1), inner=True)
+
+
+def _of_view(sizes: list[Value], first: Shape) -> Shape:
+    """Extent of ``x.view(*sizes)``: what is one vector, or a few numbers side by side, may become one row."""
+    match sizes:
+        case [1, *_]:
+            return NOTHING
+        case [-1] | [-1, 1]:
+            return first._replace(dims=len(sizes))
+        case [int(rows), *_] if rows > 1:
+            return Shape(BatchSize.CERTAIN, len(sizes))
+        case [Symbol(key=key), -1] if _counts_a_batch(key):
             return first._replace(dims=min(first.dims, 2))
-    return flat
+    return first._replace(dims=min(first.dims, 1), inner=True)
+
+
+def _counts_a_batch(key: Hashable) -> bool:
+    """Whether an unknown number is one that a batch of a loader tells of itself: ``len(images)``."""
+    return _is_batch(key) or (isinstance(key, tuple) and any(_counts_a_batch(part) for part in key))
 
 
 def _unreduced(options: Mapping[str, Value]) -> bool:
@@ -397,6 +434,8 @@ def of_module(kind: str, values: list[Value], options: Mapping[str, Value]) -> S
     if kind.endswith("Loss") or kind in _PER_ROW:
         return of_loss(kind, values, options)
     first = extent_of(values[0])
+    if first.inner and not catalogue.keeps_shape(catalogue.form(kind)):
+        return NOTHING
     if kind == "Embedding":
         return first._replace(dims=first.dims + 1) if first.several else NOTHING
     if kind in _ROW_BY_ROW or "Norm" in kind or kind in groups.RECURRENT | {"Flatten", "Unflatten"}:
@@ -419,7 +458,7 @@ def of_item(extent: Shape, index: Value) -> Shape:
     if len(parts) > 1 and isinstance(parts[0], (TensorRef, range)):
         rows = extent_of(parts[0]) if isinstance(parts[0], TensorRef) else _of_sizes([len(parts[0])])
         return Shape(rows.several, 1) if extent.several and rows.several else NOTHING
-    if not parts or not _is_wide(parts[0]):
+    if not parts or extent.inner or not _is_wide(parts[0]):
         return NOTHING
     if not extent.several and _is_slice(parts[0]):
         extent = _MANY  # a window that moves over the rows: nobody cuts batches out of a single one
