@@ -131,7 +131,7 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
     # The substitute for a comparison is a choice: the pass fails for certain, but not every loss is meant so.
     doubtful = any(node.opaque for node in graph) or any(one.how == "integer" for one in drops)
     wanted = {leaf.name for leaf in {*leaves_under(graph), *kept} if leaf in owned}
-    constant = rootless.beside and not rootless.weighs and {one.how for one in drops} == {"tensors"}
+    constant = rootless.beside and rootless.adds and {one.how for one in drops} == {"tensors"}
     constant = constant and wanted <= {name for _, name in tape.trained}
     owner = tape.owners.get(kept[-1]) if kept else None
     whole = next((one.site for one in drops if one.how == "integer"), None)
