@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+from autofix.codemods.facts.base import Certainty
 from autofix.codemods.facts.cut import CutGraph
 from autofix.codemods.facts.legacy import LegacyFunction
 from autofix.codemods.facts.untrained import PartBeside
@@ -557,3 +558,22 @@ def test_a_message_names_the_tensor_that_is_sent_back_also_as_a_keyword(sent: st
     (fact,) = analyze(Program.of(HEADER + text, "train.py")).facts
     assert isinstance(fact, CutGraph)
     assert fact.name == "target"
+
+
+def test_a_parameter_may_stand_for_a_constant_factor() -> None:
+    text = """\
+import torch
+from torch import nn
+net, rate = nn.Linear(3, 1), nn.Parameter(torch.tensor(0.5))
+opt = torch.optim.SGD([*net.parameters(), rate], lr=0.1)
+for x in torch.randn(4, 5, 3):
+    share = torch.sigmoid(rate).item()
+    loss = sum(share**k * net(x).pow(2).mean() for k in range(3))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+    [fact] = analyze(Program.of(text, "train.py")).facts
+    assert isinstance(fact, CutGraph)
+    assert fact.certainty is Certainty.LIKELY
+    assert fact.doubt == "the factor may be meant as a constant"

@@ -133,6 +133,7 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
     wanted = {leaf.name for leaf in {*leaves_under(graph), *kept} if leaf in owned}
     constant = rootless.beside and rootless.adds and {one.how for one in drops} == {"tensors"}
     constant = constant and wanted <= {name for _, name in tape.trained}
+    factor = rootless.beside and rootless.weighs
     owner = tape.owners.get(kept[-1]) if kept else None
     whole = next((one.site for one in drops if one.how == "integer"), None)
     return CutGraph(
@@ -147,13 +148,14 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
         beside=rootless.beside,
         lasting=guard is not None and isinstance(guard.node, ast.Call),
         constant=constant,
+        factor=factor,
         wanted=tuple(sorted(wanted)),
         built=tuple(dict.fromkeys(leaf.node.site.span for leaf in kept if leaf.node is not None)),
         spared=len(set(kept)) < len(set(frozen)),
         probable=bool(graph) and all(cuts.is_probability(node) for node in graph),
         name=rootless.name,
         operation=_operation(whole) if whole is not None else "",
-        certainty=Certainty.LIKELY if doubtful or constant else Certainty.CERTAIN,
+        certainty=Certainty.LIKELY if doubtful or constant or factor else Certainty.CERTAIN,
     )
 
 

@@ -40,6 +40,8 @@ class CutGraph(Fact):
     constant: bool = False
     """Whether that part is a term that is a copy of a list of tensors, or a number: it has no share in training,
     whatever else trains what it was computed from, and nobody adds a constant to a loss on purpose."""
+    factor: bool = False
+    """Whether that part only weighs others: a parameter may stand for a constant that is saved with the model."""
     lasting: bool = False
     """Whether a call switched recording off, for all that comes after it."""
     wanted: tuple[str, ...] = ()
@@ -58,7 +60,9 @@ class CutGraph(Fact):
     def doubt(self) -> str:
         if any(drop.how == "integer" for drop in self.drops):
             return "the differentiable substitute is a choice"
-        return "the term may be meant as a constant" if self.constant else super().doubt
+        if self.constant or self.factor:
+            return f"the {'term' if self.constant else 'factor'} may be meant as a constant"
+        return super().doubt
 
     @property
     def raised(self) -> str:
