@@ -307,7 +307,7 @@ def plain_number(key: Hashable, depth: int = 8) -> bool:
             return catalogue.operation(called[2]).unary and plain_number(called[1], depth - 1)
         case "~" | "new" if len(key) > 2:
             label = key[1]
-            return isinstance(label, str) and (label in _NUMBERS or label.startswith("torch.utils.data"))
+            return isinstance(label, str) and (label in _NUMBERS or _is_data(key))
         case "item" | "attr" if len(key) > 2:
             if isinstance(key[1], int):  # the address of an object
                 return key[2] in ("shape", "ndim")
@@ -318,6 +318,28 @@ def plain_number(key: Hashable, depth: int = 8) -> bool:
             return all(plain_number(part, depth - 1) for part in key[1:])
         case "add" | "sub" | "mul" | "div" | "pow" | "floor_divide" | "plus" if len(key) > 2:
             return plain_number(key[1], depth - 1) and plain_number(key[2], depth - 1)
+    return False
+
+
+def is_number(key: Hashable) -> bool:
+    """Whether the unknown value with this key is a number for certain: what a loader gives may be a tensor."""
+    match key:
+        case (_, str(name), *_) | (_, _, ("method", _, str(name)), *_) if name in ("tolist", "size", "stride"):
+            return False  # a list, or a tuple
+    return plain_number(key) and not _is_data(key)
+
+
+def _is_data(key: Hashable) -> bool:
+    """Whether an unknown value is a piece of data, or of a gradient, or computed of such ones."""
+    match key:
+        case ("~" | "new", str(label), *_) if label.startswith("torch.utils.data"):
+            return True
+        case ("grad", *_):
+            return True
+        case ("len" | "int" | "float" | "str" | "count" | "index", *_):
+            return False
+        case tuple():
+            return any(map(_is_data, key))
     return False
 
 

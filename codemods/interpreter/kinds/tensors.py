@@ -61,7 +61,6 @@ _NOT_TENSORS = frozenset(
     """shape ndim dtype device requires_grad is_leaf grad_fn is_cuda layout names itemsize nbytes _version
     output_nr""".split()
 )
-_OF_ARRAYS = frozenset("nonzero squeeze unsqueeze flatten view reshape long argsort argmax argmin sort topk".split())
 _OF_TENSORS = frozenset("item tolist numpy cpu cuda to detach grad grad_fn requires_grad shape device dtype".split())
 """Attributes by which a program tells a tensor from other objects."""
 _PROTOCOLS = frozenset("Iterable Sized Container Collection Reversible Hashable object".split())
@@ -278,7 +277,7 @@ def _dimensions_taken(index: Value) -> int:
     """Number of dimensions that an index takes from a tensor, with all that it has for an index that is not known."""
     if isinstance(index, slice):
         return 0
-    number = isinstance(index, int) or (isinstance(index, Symbol) and cuts.plain_number(index.key))
+    number = isinstance(index, int) or (isinstance(index, Symbol) and cuts.is_number(index.key))
     return 1 if number else _MANY
 
 
@@ -305,16 +304,9 @@ def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: a
         return interp.operation("index", [value, index], node, names=("self", "indices"))
     if isinstance(index, TensorRef):  # of a single whole number, which is as good as an ``int``
         return interp.operation("select", [value], node, view=value)
-    shares = isinstance(index, Symbol) and not _picks_copies(index.key)
+    # What a tensor, or an array, picks is a copy: an unknown index may be one.
+    shares = isinstance(index, Symbol) and cuts.is_number(index.key)
     return interp.operation("select", [value], node, view=value if shares else None)
-
-
-def _picks_copies(key: Hashable) -> bool:
-    """Whether an unknown index is a tensor, or an array, by the method that made it: its items are copies."""
-    match key:
-        case (_, "call", ("method", _, str(name)), *_):
-            return name in _OF_ARRAYS
-    return False
 
 
 def _has_own_storage(made: Node | None, index: int) -> bool:
@@ -341,7 +333,7 @@ def _basic(index: Value, node: ast.expr) -> bool:
     return all(
         at in slices
         or isinstance(slot.value, (int, slice, type(None), type(Ellipsis)))
-        or (isinstance(slot.value, Symbol) and cuts.plain_number(slot.value.key))
+        or (isinstance(slot.value, Symbol) and cuts.is_number(slot.value.key))
         for at, slot in enumerate(index.items)
     )
 
@@ -412,7 +404,7 @@ def _row_of(interp: Interpreter, tensor: TensorRef, at: Value, node: ast.expr, b
 
     *begun* is the tensor's version at that time.
     """
-    row = elements.item(interp, tensor, at if exact else interp.fresh_symbol("i"), node)
+    row = elements.item(interp, tensor, at if exact else interp.fresh_symbol("index"), node)
     if isinstance(row, TensorRef):
         row.cell.extent = max(row.cell.extent, tensor.cell.rows)
         row.cell.sibling = row.cell.sibling or elements.is_one_tensor(tensor)
