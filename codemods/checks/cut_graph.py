@@ -133,7 +133,9 @@ def _fact(rootless: BackwardWithoutGraph, tape: Tape) -> CutGraph:
     wanted = {leaf.name for leaf in {*leaves_under(graph), *kept} if leaf in owned}
     constant = rootless.beside and rootless.adds and {one.how for one in drops} == {"tensors"}
     constant = constant and wanted <= {name for _, name in tape.trained}
-    factor = rootless.beside and rootless.weighs
+    factor = (
+        rootless.beside and rootless.weighs and len(wanted) == 1 and {one.how for one in drops} <= {"item", "number"}
+    )
     owner = tape.owners.get(kept[-1]) if kept else None
     whole = next((one.site for one in drops if one.how == "integer"), None)
     return CutGraph(

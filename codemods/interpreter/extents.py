@@ -460,18 +460,18 @@ def of_item(extent: Shape, index: Value) -> Shape:
         return Shape(rows.several, 1) if extent.several and rows.several else NOTHING
     if not parts or extent.inner or not _is_wide(parts[0]):
         return NOTHING
-    if not extent.several and _is_slice(parts[0]):
+    if not extent.several and is_slice(parts[0]):
         extent = _MANY  # a window that moves over the rows: nobody cuts batches out of a single one
     dims = extent.dims
     for part in parts[1:]:
         if part is Ellipsis:
             return extent._replace(dims=min(dims, 1))
-        if not isinstance(part, (slice, TensorRef)) and not _is_slice(part):
+        if not isinstance(part, (slice, TensorRef)) and not is_slice(part):
             dims += 1 if part is None else -1
     return extent._replace(dims=dims) if dims > 0 else NOTHING
 
 
-def _is_slice(index: Value) -> bool:
+def is_slice(index: Value) -> bool:
     return isinstance(index, Symbol) and isinstance(index.key, tuple) and index.key[1:2] == ("slice",)
 
 
@@ -483,7 +483,7 @@ def _is_wide(index: Value) -> bool:
         if isinstance(index.start, int) and isinstance(index.stop, int):
             return index.stop - index.start > 1 and index.start * index.stop >= 0
         return (index.start is None and index.stop is None) or (index.start in (0, None) and (index.stop or 0) > 1)
-    return _is_slice(index) and index.key[2] is True
+    return is_slice(index) and index.key[2] is True
 
 
 def is_wide_slice(lower: Value, upper: Value, step: Value) -> bool:

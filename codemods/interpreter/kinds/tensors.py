@@ -305,7 +305,7 @@ def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: a
     if isinstance(index, TensorRef):  # of a single whole number, which is as good as an ``int``
         return interp.operation("select", [value], node, view=value)
     # What a tensor, or an array, picks is a copy: an unknown index may be one.
-    shares = isinstance(index, Symbol) and cuts.is_number(index.key)
+    shares = isinstance(index, Symbol) and (cuts.is_number(index.key) or extents.is_slice(index))
     return interp.operation("select", [value], node, view=value if shares else None)
 
 
