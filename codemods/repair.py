@@ -27,6 +27,7 @@ from autofix.codemods.proof import Verdict, judge, key_of
 from autofix.codemods.rewriting.parsed import ParsedModule
 from autofix.codemods.rewriting.patch import Patch, Replacement
 from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rewriting.updates import updates_again
 from autofix.codemods.source import sources
 from autofix.codemods.source.program import Program
 
@@ -273,7 +274,7 @@ class _Search:
         if not verdict.stands and not verdict.revealed and case.fact in case.shown.facts:
             self._refuse(rule, candidate, verdict.reason)
             return None
-        if reason := _of_one_branch(type(rule), candidate.patch):
+        if reason := _of_one_branch(type(rule), candidate.patch) or _updating_again(candidate.patch):
             self._refuse(rule, candidate, reason)
             return None
         return verdict
@@ -473,6 +474,12 @@ def _of_one_branch(kind: type[Codemod], patch: Patch) -> str:
         return f"`{name}` was computed in one of several branches"
     number = detaches_a_number(patch)
     return f"`{number}` is a number where no branch computed it" if number else ""
+
+
+def _updating_again(patch: Patch) -> str:
+    """Why a patch changes what the program goes on from, by its text; empty where it does not."""
+    name = updates_again(patch)
+    return f"`{name}` would be updated twice" if name else ""
 
 
 def _compiles(program: Program) -> bool:

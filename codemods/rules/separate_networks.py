@@ -18,7 +18,7 @@ from autofix.codemods.rewriting.changed import root_of
 from autofix.codemods.rewriting.computations import compared_with_new, is_carried_on, takes_an_item, targets_of
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import detach, only_part, with_keyword
+from autofix.codemods.rewriting.nodes import Statement, detach, only_part, with_keyword
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.ratios import relates_to_old
 from autofix.codemods.rewriting.tree import Tree
@@ -226,6 +226,7 @@ class SeparateNetworks(Codemod):
         whole, assignments = on_every_path(kept, reader, tree)
         computed = [given.value for one in assignments if isinstance(given := only_part(one), cst.Assign)]
         again = tree.own_code(whole)
+        reader = _first_to_read(kept, reader, fact, tree)
         shared = list(tree.loops_around(kept)) != list(tree.loops_around(reader))  # computed once, before the loop
         cause = tree.row_of(kept) if shared else None
         fresh = f"compute `{fact.name}` again for the second loss"
@@ -308,6 +309,20 @@ class SeparateNetworks(Codemod):
 
 _WHOLE = (None, Form.TENSOR, Form.UNKNOWN, Form.OTHER)
 """Forms of values that are detached as a whole."""
+
+
+def _first_to_read(kept: Statement, reader: Statement, fact: StaleGraph | Overwritten, tree: Tree) -> Statement:
+    """*reader*, or a statement before it, behind the first network's update, that reads what *kept* gives beside it.
+
+    Of ``codes, maps = encoder(x)``, a statement may read ``codes`` before the *reader* reads ``maps``.
+    """
+    block, spoiling = tree.block_of(reader), fact.freed if isinstance(fact, StaleGraph) else fact.changed
+    spoiled = tree.statement_of(tree.expression(spoiling))
+    if kept not in block or spoiled not in block or block.index(kept) > block.index(spoiled):
+        return reader
+    names = targets_of(kept, tree) - {fact.name}
+    later = block[block.index(spoiled) + 1 : block.index(reader)]
+    return next((one for one in later if names & tree.paths_in(one)), reader)
 
 
 def _detached(value: cst.BaseExpression, form: Form | None, tree: Tree) -> Patch:

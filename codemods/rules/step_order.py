@@ -298,12 +298,12 @@ def _computed_later(
     code = tree.own_code(made)
     name = code.partition("=")[0].strip()
     if fact.by_step:
-        run = _built_on(made, block[block.index(made) + 1 : block.index(step)], tree)
-        if len(run) > 1:  # losses that did not fail stay as they are
-            names_made = {one.value for one in _bound(made, tree)}
-            later = block[block.index(step) + 1 : block.index(failed)]
-            reader = next((one for one in later if names_made & {part.value for part in tree.names_in(one)}), failed)
-            patch = Edit(tree).insert_before(reader, code).patch()
+        before = block[block.index(made) + 1 : block.index(step)]
+        run = _built_on(made, before, tree)
+        reader = _first_reader(made, block[block.index(step) + 1 : block.index(failed)], tree)
+        if len(run) > 1 or (reader is not None and _first_reader(made, before, tree) is not None):
+            # losses that did not fail stay as they are
+            patch = Edit(tree).insert_before(reader or failed, code).patch()
             yield Candidate(patch, f"compute `{name}` again after the step", Keeps.PARAMETERS)
         for moved in ([made], run) if len(run) > 1 else ([made],):
             edit = Edit(tree).insert_after(step, *(tree.own_code(one) for one in moved))
@@ -323,6 +323,12 @@ def _computed_later(
 
         for patch, more in retain.variants(fact, tree, build):
             yield Candidate(patch, f"compute `{name}` again after the step{more}", Keeps.PARAMETERS)
+
+
+def _first_reader(made: Statement, later: list[Statement], tree: Tree) -> Statement | None:
+    """The first of the *later* statements that reads a name which *made* gives a value."""
+    names = {name.value for name in _bound(made, tree)}
+    return next((one for one in later if names & {part.value for part in tree.names_in(one)}), None)
 
 
 def _several_computed_later(

@@ -16,7 +16,7 @@ from autofix.codemods.interpreter.library.iterators import range_
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.state.environment import Frame
 from autofix.codemods.interpreter.streams import LazyStream, Stream, counter_from, stream
-from autofix.codemods.interpreter.values import Binding, Sequence, Value
+from autofix.codemods.interpreter.values import Binding, Instance, Sequence, TorchModule, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -104,7 +104,10 @@ def _chained(interp: Interpreter, parts: Value, node: ast.expr) -> Value:
         whole = Sequence("list", [], more=parts.more)
         for slot in parts.items:
             inner = slot.value
-            whole.items += list(_items_of(interp, inner)) if isinstance(inner, Sequence) else [slot]
+            if isinstance(inner, Sequence):
+                whole.items += _items_of(interp, inner)
+            else:
+                whole.items += _modules_in(interp, inner, node) or [slot]
             whole.more = whole.more or (isinstance(inner, Sequence) and inner.more)
         return whole
     if not isinstance(parts, (Sequence, Generator)):
@@ -119,6 +122,14 @@ def _chained(interp: Interpreter, parts: Value, node: ast.expr) -> Value:
     frame = Frame(interp.frames[-1].function, interp.scope)
     chained = Generator(interp, hand_out, frame, interp.site(node))
     return chained
+
+
+def _modules_in(interp: Interpreter, value: Value, node: ast.expr) -> list[Binding]:
+    """The modules of an ``nn.Sequential`` or an ``nn.ModuleList``, if all are known; empty for other values."""
+    items = stream(interp, value, node) if isinstance(value, (Instance, TorchModule)) else None
+    if items is None or items.count is None or items.cut or items.lazy:
+        return []
+    return [Binding(items.at(number, True)) for number in range(items.count)]
 
 
 def _items_of(interp: Interpreter, value: Sequence | Generator) -> Iterator[Binding]:
