@@ -294,6 +294,45 @@ def test_weights_are_given_their_first_values_on_one_path(monkeypatch: pytest.Mo
     assert len(paths(script, monkeypatch)) == 1
 
 
+IN_A_FUNCTION = """\
+import torch
+from torch import nn
+from elsewhere import batches, monitor
+def other():
+    note = rate = 3
+    return [note] * rate
+def train(net, optimizer):
+{declared}    for number, inputs in enumerate(batches):
+        loss = net(inputs).pow(2).mean()
+        optimizer.zero_grad()
+        if monitor.due(number):
+            note = 3
+            print(note)
+        loss.backward()
+        optimizer.step()
+{after}net = nn.Linear(4, 1)
+note = 0
+train(net, torch.optim.SGD(net.parameters(), lr=0.1))
+"""
+
+
+@pytest.mark.parametrize(
+    ("declared", "after", "alone"),
+    [
+        ("", "", True),
+        ("    global note\n", "", False),
+        ("", "    net.note = note\n", False),
+        ("", "    net.note = lambda: [note] * 3\n", False),
+    ],
+    ids=["its own", "global", "read later", "read by an inner function"],
+)
+def test_a_name_of_a_function_is_read_in_it_alone(
+    declared: str, after: str, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = IN_A_FUNCTION.format(declared=declared, after=after)
+    assert (len(paths(script, monkeypatch)) == 1) is alone
+
+
 def test_the_last_condition_of_a_turn_may_leave_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     ending = "    net.rate = rate\n    if monitor.late():\n        print(number)\n        break\n"
     script = with_branch("pass").partition("    net.rate")[0]
