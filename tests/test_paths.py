@@ -12,7 +12,7 @@ from autofix.codemods.checks.checks import Checks
 from autofix.codemods.facts.base import Fact
 from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.facts.kept import GraphHeld
-from autofix.codemods.interpreter import analysis
+from autofix.codemods.interpreter import analysis, checkpoint
 from autofix.codemods.interpreter.bounds import Bounds, comparison
 from autofix.codemods.interpreter.policy import BranchPolicy, Path, Paths
 from autofix.codemods.interpreter.protocol import Interpreter
@@ -568,3 +568,42 @@ def test_a_path_that_never_comes_to_its_question_tells_nothing_of_it() -> None:
         policy.shows_more = False
         prescribed.append(policy.path.answers)
     assert prescribed == [(False,), (True, False)]
+
+
+LONG = """\
+import torch
+from torch import nn
+{table}
+class Trainer:
+    def __init__(self, net):
+        self.net = net
+        self.opt = torch.optim.SGD(net.parameters(), 0.1)
+        self.state = torch.zeros(3)
+    def fit(self, batches, monitor):
+        for x in batches:
+            loss = self.net(x).mean()
+            if monitor.due():
+                self.state = self.state + self.net(x).mean(0)
+                loss = loss + self.state.sum()
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+"""
+
+
+def test_a_long_module_is_executed_once_for_all_paths_of_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = LONG.format(table="\n".join(f"WIDTH_{at} = {at} + {at} * 2" for at in range(2500)))
+    executed: list[Interpreter] = []
+    prepare = analysis._prepare
+
+    def noted(interp: Interpreter) -> None:
+        executed.append(interp)
+        prepare(interp)
+
+    monkeypatch.setattr(analysis, "_prepare", noted)
+    again = analysis.analyze(Program.of(script, "train.py"))
+    assert len(executed) == 1
+    monkeypatch.setattr(checkpoint, "_LONG", 1_000_000)
+    anew = analysis.analyze(Program.of(script, "train.py"))
+    assert len(executed) > 2
+    assert again.facts == anew.facts != ()
