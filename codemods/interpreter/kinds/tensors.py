@@ -42,6 +42,7 @@ from autofix.codemods.interpreter.values import (
     NOTHING,
     Binding,
     Class,
+    Mapping,
     Method,
     Name,
     Record,
@@ -65,6 +66,11 @@ _OF_TENSORS = frozenset("item tolist numpy cpu cuda to detach grad grad_fn requi
 """Attributes by which a program tells a tensor from other objects."""
 _PROTOCOLS = frozenset("Iterable Sized Container Collection Reversible Hashable object".split())
 """Classes of Python's of which a tensor is an object."""
+_OTHER_PACKAGES = frozenset(
+    """PIL numpy pandas polars scipy sklearn skimage cv2 h5py matplotlib networkx nibabel SimpleITK datasets
+    tensorflow keras jax jaxlib flax mxnet cupy paddle mindspore oneflow tinygrad chainer theano""".split()
+)
+"""Packages that have no class of torch's tensors: images, arrays, tables, and tensors of other frameworks."""
 _MANY = 99
 
 
@@ -91,6 +97,8 @@ class TensorKind(Kind[TensorRef]):
         if opaque_results.is_object(value, name):
             owner = opaque_results.as_object(interp, value)
             return unknown_calls.call_unknown(interp, owner, name, args, keywords, node)
+        if name == "update" and value.cell.named:
+            return _update_record(interp, value, args, keywords)
         return tensor_calls.call_tensor_method(interp, value, name, args, keywords, node)
 
     def attribute(self, interp: Interpreter, value: TensorRef, name: str, node: ast.expr) -> Value:
@@ -191,6 +199,9 @@ class TensorKind(Kind[TensorRef]):
             slot = interp.slot(given, interp.source.text_of(by.target), by.expression)
             interp.attributes_of_opaque[_item_of_record(interp, value, index)] = slot
             return
+        if value.cell.named or _is_key(index):
+            _replace_some_item(interp, value, given)
+            return
         number = filled.number_in(interp, given)
         overwriting.write_into(interp, value, [given], by.target, expression=by.expression)
         if index is Ellipsis or (value.cell.length == 1 and index in (0, -1)):
@@ -234,6 +245,8 @@ class TensorKind(Kind[TensorRef]):
     def is_instance(self, value: TensorRef, cls: Name | Class | Record) -> bool | None:
         if not isinstance(cls, Name) or cls.last in CONTAINERS:
             return False
+        if cls.path.partition(".")[0] in _OTHER_PACKAGES:
+            return None if value.guessed else False
         if cls.last in TENSORS:
             return cls.last != "Parameter" or value.cell.leaf is not None
         wanted = python_classes.found(cls.path) if not value.guessed else None
@@ -256,6 +269,34 @@ def _is_old_item(interp: Interpreter, node: ast.expr) -> bool:
         return False
     source, statement = interp.statement
     return not any("isinstance(" in ast.unparse(one.test) for one in source.ifs_around(statement))
+
+
+def _is_key(index: Value) -> bool:
+    """Whether an index has a graph, as no numbers and no truth values have: it is a key of what was not read."""
+    return isinstance(index, TensorRef) and index.cell.node is not None
+
+
+def _replace_some_item(interp: Interpreter, record: TensorRef, given: Value) -> None:
+    """An item of a record that a call returned was replaced, whichever: ``for key in losses: losses[key] = ...``."""
+    if any(one.cell.node is not None for one in interp.tensors(given)):
+        return
+    owner = _item_of_record(interp, record, "")[0]
+    for known in [one for one in interp.attributes_of_opaque if one[0] == owner and one[1].startswith("[")]:
+        del interp.attributes_of_opaque[known]
+    opaque_results.as_object(interp, record)
+
+
+def _update_record(interp: Interpreter, record: TensorRef, args: list[Value], keywords: dict[str, Value]) -> None:
+    """``losses.update(total=total.item())``, on what a call returned that was not read."""
+    given: list[tuple[Hashable, Value]] = list(keywords.items())
+    for one in args:
+        known = isinstance(one, Mapping) and not one.more
+        given += [(key, slot.value) for key, slot in one.items.items()] if known else [(None, one)]
+    for key, value in given:
+        if isinstance(key, str):
+            interp.attributes_of_opaque[_item_of_record(interp, record, key)] = Binding(value)
+        else:
+            _replace_some_item(interp, record, value)
 
 
 def _item_of_record(interp: Interpreter, record: TensorRef, key: str) -> tuple[Hashable, str]:
