@@ -583,6 +583,8 @@ def comes_from_another(value: TensorRef, leaf: Leaf) -> bool:
     """Whether *value* is a parameter other than *leaf*, or computed of the data of parameters, one of them another."""
     if value.cell.leaf is not None:
         return value.cell.leaf is not leaf
+    if value.cell.node is not None:  # under grad mode, where the change is refused
+        return bool(leaves_in([value]) - {leaf})
     detachment = lost_by(value)
     nodes = [node for cut in detachment.cuts for node in cut.nodes] if detachment is not None else []
     leaves = {node.leaf for node in nodes}
