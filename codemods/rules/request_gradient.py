@@ -29,7 +29,8 @@ class RequestGradient(Codemod):
     Fix:
         The gradient of the whole is requested, and the part is taken of that: ``grad(u.sum(), x)[0][:, :1]``. For
         parameters without a part in the loss, ``materialize_grads=True`` gives zeros. A tensor whose gradient is wanted
-        is not detached.
+        is not detached; where it enters by a gradient, as the weights of the examples in an inner step do, that
+        gradient is taken with ``create_graph=True``.
 
     When it is not what you want:
         Where the layer should have a part in the loss, call it in ``forward``.
@@ -50,6 +51,10 @@ class RequestGradient(Codemod):
             return
         if not isinstance(fact, InputUnused):
             yield from _of_the_whole(call, tree.expression(fact.made), tree)
+            return
+        derived = _with_graph(tree.expression(fact.cut), tree)
+        if derived is not None:
+            yield derived
         elif fact.own:
             cut = tree.expression(fact.cut)
             if isinstance(cut, cst.Call) and isinstance(cut.func, cst.Attribute) and tree.called(cut) == "detach":
@@ -59,6 +64,16 @@ class RequestGradient(Codemod):
         elif fact.cut is None:
             patch = Edit(tree).change(call, lambda node: with_keyword(node, "materialize_grads", "True")).patch()
             yield Candidate(patch, "take zeros for the gradients of what has no part in the loss", Keeps.PARAMETERS)
+
+
+def _with_graph(cut: cst.BaseExpression | None, tree: Tree) -> Candidate | None:
+    """The gradient by which the input entered the loss, with a graph: an inner step that is differentiated."""
+    if not isinstance(cut, cst.Call) or tree.called(cut) != "grad":
+        return None
+    if any(argument.keyword is not None and argument.keyword.value == "create_graph" for argument in cut.args):
+        return None
+    patch = Edit(tree).change(cut, lambda node: with_keyword(node, "create_graph", "True")).patch()
+    return Candidate(patch, "give the gradient a graph of its own", Keeps.REACHED)
 
 
 def _of_the_whole(call: cst.Call, made: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
