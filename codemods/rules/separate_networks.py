@@ -213,6 +213,7 @@ class SeparateNetworks(Codemod):
                 made = next((one for one in tree.inside(given.value) if isinstance(one, cst.Call)), None)
         if not isinstance(kept, cst.SimpleStatementLine) or reader is None or made is None:
             return
+        reader = _handed_over(kept, fact, tree) or reader
         if not tree.block_of(reader) or reader is kept or takes_an_item(kept, tree):
             return
         if any(relates_to_old(loop, tree) for loop in tree.loops_around(reader)):
@@ -309,6 +310,16 @@ class SeparateNetworks(Codemod):
 
 _WHOLE = (None, Form.TENSOR, Form.UNKNOWN, Form.OTHER)
 """Forms of values that are detached as a whole."""
+
+
+def _handed_over(kept: Statement, fact: StaleGraph | Overwritten, tree: Tree) -> Statement | None:
+    """The statement that hands what *kept* gives to the helper which sends it back, if the same function has both."""
+    if fact.outer is None or fact.outer.passes is None:
+        return None
+    call = tree.statement_of(tree.expression(fact.outer.passes[1]))
+    if call is None or tree.function_of(call) is not tree.function_of(kept):
+        return None
+    return call if targets_of(kept, tree) & tree.paths_in(call) else None
 
 
 def _first_to_read(kept: Statement, reader: Statement, fact: StaleGraph | Overwritten, tree: Tree) -> Statement:
