@@ -57,6 +57,9 @@ SHAPES = {
     "tabs in a block of spaces, continued": _with_indents("    ", "\t    ", "\t\t    ").replace(
         "torch.randn(2, 3)", "torch.randn(\n\t2,\n  3)"
     ),
+    "tabs in lines of blanks alone": _with_indents("    ", "\t    ", "\t\t    ")
+    .replace("    optimizer = ", "\t\n    optimizer = ")
+    .replace("\t    loss =", "\t\t\t\t\n  \t\n\t    loss ="),
     "continued": SCRIPT.replace("0.1\n", "0.1 \\\n        + 0\n", 1).replace("(), lr", "(), \\\n   lr"),
 }
 

@@ -56,6 +56,8 @@ class Indents:
 
     def _as_in_file(self, line: Line) -> str | None:
         """The text of a line with its indent in the file; None for a line that is new, or is indented otherwise."""
+        if line.origin and line.text == self._spaced[line.origin - 1]:
+            return self._own[line.origin - 1]
         if not line.text.strip() or "\t" in _indent(line.text):
             return line.text  # with a tab still: it begins inside a string
         if not line.origin or _indent(line.text) != _indent(self._spaced[line.origin - 1]):
