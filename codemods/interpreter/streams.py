@@ -160,7 +160,10 @@ def unknown(interp: Interpreter, value: Value, node: ast.expr) -> Stream:
     if isinstance(value, Symbol) and isinstance(value.key, tuple) and value.key[:1] == ("range",):
         start, stop, step = _written_in(value.key)
         if step is not None and step < 0 and stop is not None:  # the last number is known, and not the first
-            return Stream(None, lambda at, exact: Symbol(("index", serial, -at), low=stop + 1))
+            begin = value.key[1]
+            return Stream(
+                None, lambda at, exact: Symbol(begin if exact and at == 0 else ("index", serial, -at), low=stop + 1)
+            )
         first = 0 if start is None or step != 1 else start
         return Stream(
             None,
