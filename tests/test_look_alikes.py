@@ -26,6 +26,20 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "a configuration that is None by default answers alike each time": """
+        class Agent:
+            def __init__(self, config=None):
+                self.config, self.net = config, nn.Linear(3, 3)
+                self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+                if self.config.learned:
+                    self.shares = self.net(x).softmax(1)
+            def learn(self, rewards):
+                if self.config.learned:
+                    loss = -(rewards * self.shares[:, 0].log()).sum()
+                    self.optimizer.zero_grad(); loss.backward(); self.optimizer.step()
+                if self.config.learned:
+                    self.shares = self.net(x).softmax(1)
+        """,
     "a list that holds itself": """
         opt = torch.optim.SGD(net.parameters(), lr=0.1)
         for step in range(3):

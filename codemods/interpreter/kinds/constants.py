@@ -58,7 +58,7 @@ class NoneKind(_Constant[None]):
         asked = node.value if isinstance(node, ast.Attribute) else None
         if isinstance(asked, ast.Attribute) and asked.attr == "grad":
             interp.exceptions.exited = True  # no gradient is left in a result, so that nothing after this is reached
-        return interp.fresh_symbol("attr", name)
+        return interp.symbol(("attr", ("None",), name))  # of the object that is there in truth: the same each time
 
     def iterate(self, interp: Interpreter, value: None, node: ast.expr) -> None:
         interp.crash("None is not iterable")
