@@ -411,11 +411,20 @@ def _unreduced(options: Mapping[str, Value]) -> bool:
 def of_loss(kind: str, values: list[Value], options: Mapping[str, Value]) -> Shape:
     """Extent of a torch loss, as an operation or a module: several elements if it was told not to reduce."""
     if kind in _OF_ROWS:
-        return _of_rows(values[0]) if options.get("dim", -1) in (1, -1) else NOTHING
+        return _of_pairs(kind, values, options)
     if not _unreduced(options) or not values:
         return NOTHING
     most = _of_rows(values[0]) if kind in _PER_ROW else _broadcast(values)
     return max(most, Shape(BatchSize.UNREDUCED, most.dims))
+
+
+def _of_pairs(kind: str, values: list[Value], options: Mapping[str, Value]) -> Shape:
+    """Extent of similarities, or distances: one for each row, and of two vectors along the last dimension one only."""
+    last = kind in ("PairwiseDistance", "pairwise_distance")
+    dim = -1 if last else options.get("dim", values[2] if len(values) > 2 else 1)
+    if dim == -1 and max(extent_of(value).dims for value in values[:2]) < 2:
+        return NOTHING
+    return _of_rows(values[0]) if dim in (1, -1) else NOTHING
 
 
 def _of_rows(value: Value) -> Shape:
