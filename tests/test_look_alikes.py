@@ -26,6 +26,19 @@ crit = nn.MSELoss()
 """
 
 RIGHT = {
+    "an answer of an unread model is handed to an unread memory": """
+        class Agent:
+            def __init__(self, policy, memory):
+                self.policy, self.memory = policy, memory
+                self.optimizer = torch.optim.Adam(self.policy.parameters())
+            def learn(self):
+                self.policy.train()
+                recurrent, width = self.policy.is_recurrent(), self.policy.state_size()
+                for state, reward in self.memory.batches(recurrent=recurrent, width=width):
+                    loss = F.mse_loss(self.policy(state), reward)
+                    self.optimizer.zero_grad(); loss.backward(); self.optimizer.step()
+                self.last = reward.cpu().numpy()
+        """,
     "a configuration that is None by default answers alike each time": """
         class Agent:
             def __init__(self, config=None):

@@ -42,6 +42,8 @@ from autofix.codemods.interpreter.values import (
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
+# Methods that answer a question: ``model.is_recurrent()``, ``model.state_size()``.
+_ASKS = re.compile(r"^_*(is|has|num)_|_(size|shape|device|dtype|name)$")
 # Methods of models that make a first state: zeros, as a rule, not something computed from parameters.
 _MAKES_STATE = re.compile(r"init|zero|reset|hidden|initial")
 # Methods of models that prepare data with statistics, which no optimizer trains.
@@ -80,7 +82,7 @@ def call_unknown(
         receiver.leaf = interp.leaf("model", node)
         receiver.leaf.doubtful = True
     label = ("method", key, name)
-    if receiver.leaf is not None and _MAKES_STATE.search(name):
+    if _ASKS.search(name) or (receiver.leaf is not None and _MAKES_STATE.search(name)):
         return interp.fresh_symbol(name)
     if name and (receiver.leaf is None or _PREPARES.search(name)):
         return interp.opaque(label, [*values], node, layer=_is_layer(key, name))
