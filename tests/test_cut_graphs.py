@@ -577,3 +577,22 @@ for x in torch.randn(4, 5, 3):
     assert isinstance(fact, CutGraph)
     assert fact.certainty is Certainty.LIKELY
     assert fact.doubt == "the factor may be meant as a constant"
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        "losses = [net(x)[at].mean() for at in range(2)]\n    total = torch.Tensor([losses]).sum()",
+        "losses = []\n    for at in range(2):\n        losses.append(net(x)[at].mean())\n"
+        "    total = torch.tensor([losses]).sum()",
+        "rows = []\n    for at in range(2):\n        rows.append([net(x)[at].mean(), net(x)[at].abs().mean()])\n"
+        "    total = torch.tensor(rows).sum()",
+    ],
+)
+def test_a_list_with_lists_of_names_is_not_stacked(copied: str) -> None:
+    text = HEADER + "opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+    text += f"for _ in range(2):\n    {copied}\n    opt.zero_grad()\n    total.backward()\n    opt.step()\n"
+    broken = Program.of(text, "train.py")
+    [fact] = analyze(broken).facts
+    assert isinstance(fact, CutGraph)
+    assert mend(broken, all_codemods()).patched.files[0].text == text

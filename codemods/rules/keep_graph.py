@@ -14,10 +14,12 @@ from autofix.codemods.formula.reader import in_torch
 from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, method_call, only_part, parenthesised, with_keyword
+from autofix.codemods.rewriting.stores import ADDING
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
 _OF_SEVERAL = frozenset(("mean", "sum"))
+_DISPLAYS = (cst.List, cst.Tuple, cst.ListComp)
 
 Change = Callable[[cst.CSTNode], cst.CSTNode]
 
@@ -275,8 +277,27 @@ def _is_list(node: cst.BaseExpression) -> bool:
 
 
 def _of_list(tree: Tree, node: cst.Call) -> Change | None:
-    """``torch.tensor`` of a list, with its graph; None where no rewrite fits."""
-    return _stacked_with_numbers(tree, node) if _has_numbers(node.args[0].value) else _stacked(tree, node)
+    """``torch.tensor`` of a list, with its graph; None where no rewrite fits, as for lists in it that have names."""
+    items = node.args[0].value
+    if _has_numbers(items):
+        return _stacked_with_numbers(tree, node)
+    return None if _holds_named_lists(tree, items) else _stacked(tree, node)
+
+
+def _holds_named_lists(tree: Tree, items: cst.BaseExpression) -> bool:
+    """Whether a list has items that are lists made elsewhere in the function: ``[losses]``, or ``rows`` of those."""
+    parts = {tree.code(one.value) for one in items.elements} if isinstance(items, (cst.List, cst.Tuple)) else set()
+    for one in tree.inside(tree.function_of(items)):
+        match one:
+            case cst.Call(func=cst.Attribute(value=store, attr=cst.Name(value=name)), args=args) if name in ADDING:
+                whole = tree.code(store) == tree.code(items) and bool(args) and isinstance(args[-1].value, _DISPLAYS)
+                if tree.code(store) in parts or (whole and name != "extend"):
+                    return True
+            case cst.List() | cst.Tuple() | cst.ListComp():
+                parent = tree.parent_of(one)
+                if isinstance(parent, cst.Assign) and parts & {tree.code(each.target) for each in parent.targets}:
+                    return True
+    return False
 
 
 def _stacked(tree: Tree, node: cst.Call) -> Change:
