@@ -38,6 +38,11 @@ RIGHT = {
     "by an update of one": "losses.update(total=losses['total'].item())",
     "by another dictionary": "losses = {key: loss.item() for key, loss in losses.items()}",
 }
+LISTS = {
+    "by numbers": "for at in range(len(parts)):\n    parts[at] = parts[at].item()",
+    "by numbered items": "for at, part in enumerate(parts):\n    parts[at] = part.detach().cpu().numpy()",
+    "by another list": "parts = [part.item() for part in parts]",
+}
 WRONG = {
     "not replaced": "pass",
     "read only": "for key, loss in losses.items():\n    print(key, loss.item())",
@@ -58,6 +63,21 @@ def test_replaced_items_have_no_graph(body: str) -> None:
 @pytest.mark.parametrize("body", WRONG.values(), ids=WRONG)
 def test_items_that_are_kept_have_one(body: str) -> None:
     assert "AF601" in codes(body)
+
+
+@pytest.mark.parametrize("body", LISTS.values(), ids=LISTS)
+def test_replaced_items_of_a_list_have_no_graph(body: str) -> None:
+    script = SCRIPT.replace("losses = losses_of", "parts = losses_of").replace('(losses["total"] / 4)', "sum(parts)")
+    script = script.replace('losses["total"]', "parts")
+    found = analyse(script.format(body=textwrap.indent(body, "    ")), "train.py").findings
+    assert not found
+
+
+def test_a_key_is_not_saved() -> None:
+    body = "for key in losses:\n    losses[key] *= 0.5\noptimizer.zero_grad()\n(losses['a'] + losses['b']).backward()"
+    script = SCRIPT.replace('    (losses["total"] / 4).backward()\n    optimizer.step()\n', "")
+    script = script.replace('    history.append(losses["total"])\n', "")
+    assert not analyse(script.format(body=textwrap.indent(body, "    ")), "train.py").findings
 
 
 PICTURE = """\

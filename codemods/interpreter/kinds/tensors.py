@@ -199,7 +199,7 @@ class TensorKind(Kind[TensorRef]):
             slot = interp.slot(given, interp.source.text_of(by.target), by.expression)
             interp.attributes_of_opaque[_item_of_record(interp, value, index)] = slot
             return
-        if value.cell.named or _is_key(index):
+        if value.cell.named or _is_key(index) or _is_number_of_an_item(value, given):
             _replace_some_item(interp, value, given)
             return
         number = filled.number_in(interp, given)
@@ -276,6 +276,18 @@ def _is_key(index: Value) -> bool:
     return isinstance(index, TensorRef) and index.cell.node is not None
 
 
+def _is_number_of_an_item(value: TensorRef, given: Value) -> bool:
+    """Whether *given* is a number, or an array, of an item of *value*, which was not read: it is a list of them.
+
+    ``parts[at] = parts[at].item()``
+    """
+    made = value.cell.node
+    if made is None or not made.opaque or not isinstance(given, Symbol) or given.detachment is None:
+        return False
+    lost = [node for cut in given.detachment.cuts for node in cut.nodes]
+    return bool(lost) and all(node.operands and node.operands[0].node is made for node in lost)
+
+
 def _replace_some_item(interp: Interpreter, record: TensorRef, given: Value) -> None:
     """An item of a record that a call returned was replaced, whichever: ``for key in losses: losses[key] = ...``."""
     if any(one.cell.node is not None for one in interp.tensors(given)):
@@ -339,6 +351,8 @@ def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: a
         if value.cell.base is None:
             picked.cell.place = place
         return picked
+    if _is_key(index):
+        return interp.operation("select", [value], node)
     if (isinstance(index, TensorRef) and index.cell.counted != 0) or (
         isinstance(index, Sequence) and any(True for _ in interp.tensors(index))
     ):
