@@ -80,6 +80,26 @@ def test_a_key_is_not_saved() -> None:
     assert not analyse(script.format(body=textwrap.indent(body, "    ")), "train.py").findings
 
 
+PICKED = """\
+import torch
+from torch import nn
+from elsewhere import batches, sampler
+net = nn.Linear(3, 3)
+optimizer = torch.optim.Adam(net.parameters())
+for batch in batches:
+    features = torch.sigmoid(net(batch))
+    places = sampler(features)
+    features[places] = 0.0
+    optimizer.zero_grad()
+    features.sum().backward()
+    optimizer.step()
+"""
+
+
+def test_what_was_not_read_may_index_a_tensor() -> None:
+    assert [one.code for one in analyse(PICKED, "train.py").findings] == ["AF201"]
+
+
 PICTURE = """\
 import numpy as np
 import torch

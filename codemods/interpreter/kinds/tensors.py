@@ -199,7 +199,7 @@ class TensorKind(Kind[TensorRef]):
             slot = interp.slot(given, interp.source.text_of(by.target), by.expression)
             interp.attributes_of_opaque[_item_of_record(interp, value, index)] = slot
             return
-        if value.cell.named or _is_key(index) or _is_number_of_an_item(value, given):
+        if value.cell.named or _is_key(value, index) or _is_number_of_an_item(value, given):
             _replace_some_item(interp, value, given)
             return
         number = filled.number_in(interp, given)
@@ -271,9 +271,25 @@ def _is_old_item(interp: Interpreter, node: ast.expr) -> bool:
     return not any("isinstance(" in ast.unparse(one.test) for one in source.ifs_around(statement))
 
 
-def _is_key(index: Value) -> bool:
-    """Whether an index has a graph, as no numbers and no truth values have: it is a key of what was not read."""
-    return isinstance(index, TensorRef) and index.cell.node is not None
+def _is_key(value: TensorRef, index: Value) -> bool:
+    """Whether an index is one of the keys of *value*, which was not read: ``for key in losses: losses[key]``.
+
+    It was taken out of it, and has a graph, as no numbers and no truth values have.
+    """
+    if value.cell.node is None or not isinstance(index, TensorRef) or index.cell.node is None:
+        return False
+    whole = _taken_from(value.cell.node, ("copy_slices",))[-1]
+    if not _taken_from(whole, ("select",))[-1].opaque or index.cell.node.operation != "select":
+        return False
+    return any(node is whole for node in _taken_from(index.cell.node, ("select", "copy_slices")))
+
+
+def _taken_from(node: Node, operations: tuple[str, ...]) -> list[Node]:
+    """A node, and those from which it was taken by *operations*, one of the other."""
+    found = [node]
+    while found[-1].operation in operations and found[-1].operands:
+        found.append(found[-1].operands[0].node)
+    return found
 
 
 def _is_number_of_an_item(value: TensorRef, given: Value) -> bool:
@@ -351,7 +367,7 @@ def _of_tensor_item(interp: Interpreter, value: TensorRef, index: Value, node: a
         if value.cell.base is None:
             picked.cell.place = place
         return picked
-    if _is_key(index):
+    if _is_key(value, index):
         return interp.operation("select", [value], node)
     if (isinstance(index, TensorRef) and index.cell.counted != 0) or (
         isinstance(index, Sequence) and any(True for _ in interp.tensors(index))
