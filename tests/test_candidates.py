@@ -32,6 +32,7 @@ from autofix.codemods.source.program import Program
 from autofix.proof.prove import Limits, Script
 from autofix.repair import repair
 from autofix.report.live import Report
+from tests import together_cases
 
 VIEW = """\
 import torch
@@ -227,6 +228,15 @@ class Broken(Codemod):
         for one in ("y", "x"):
             name = next(name for module in tree.modules() for name in tree.names_in(module) if name.value == one)
             yield Candidate(Edit(tree).change(name, detach).patch(), one)
+
+
+def test_stores_of_two_objects_that_are_read_together_are_emptied_together() -> None:
+    remedy = "empty `taps[0].kept` once its graphs have been used"
+    emptied = "    opt.step()\n    taps[0].kept.clear()\n"
+    assert offers(together_cases.HOOKS)[remedy].endswith(f"{emptied}    taps[1].kept.clear()\n")
+    apart = together_cases.HOOKS.replace("zip(taps[0].kept[name], taps[1].kept[name])", "zip(taps[0].kept[name], aims)")
+    apart = apart.replace("    teacher(x)\n", "    teacher(x)\n    aims = [h[-1] for h in taps[1].kept.values()]\n")
+    assert offers(apart)[remedy].endswith(emptied)
 
 
 def test_what_is_no_program_is_not_offered() -> None:

@@ -184,6 +184,31 @@ CHANGES = {
         """,
         ["+        self.log_probs.clear()", "+        self.rewards.clear()"],
     ),
+    "features that hooks of a constructor keep are emptied together": (
+        """
+        class Distiller:
+            def __init__(self, student, teacher):
+                self.student, self.teacher = student, teacher
+                self.mine, self.goals = [], []
+                student[1].register_forward_hook(lambda module, args, out: self.mine.append(out))
+                teacher[1].register_forward_hook(lambda module, args, out: self.goals.append(out))
+                self.opt = torch.optim.SGD(student.parameters(), 0.05)
+            def step(self, x):
+                loss = self.student(x).pow(2).mean()
+                self.teacher(x)
+                for i in range(len(self.mine)):
+                    loss = loss + F.mse_loss(self.mine[i], self.goals[i])
+                self.opt.zero_grad()
+                loss.backward()
+                self.opt.step()
+        student = nn.Sequential(nn.Linear(6, 12), nn.Tanh(), nn.Linear(12, 3))
+        teacher = nn.Sequential(nn.Linear(6, 12), nn.Tanh(), nn.Linear(12, 3)).requires_grad_(False)
+        distiller = Distiller(student, teacher)
+        for step in range(5):
+            distiller.step(torch.randn(10, 6))
+        """,
+        ["+        self.mine.clear()", "+        self.goals.clear()"],
+    ),
     "a weighted mean is the sum of its shares": (
         """
         criterion = nn.CrossEntropyLoss(reduction="none")

@@ -16,11 +16,18 @@ from autofix.child.recorded import GRAPHLESS
 from autofix.proof.changed import watched
 from autofix.proof.promises import Promises
 from autofix.proof.prove import Limits, Original, Script, prove
-from tests import folk_cases, objective_cases, proof_cases, store_cases, unkept_cases
+from tests import folk_cases, objective_cases, proof_cases, store_cases, together_cases, unkept_cases
 from tests.proof_cases import Case, Patch
 from tests.sampling import sampled
 
-CASES = (*proof_cases.CASES, *folk_cases.CASES, *store_cases.CASES, *objective_cases.CASES, *unkept_cases.CASES)
+CASES = (
+    *proof_cases.CASES,
+    *folk_cases.CASES,
+    *store_cases.CASES,
+    *together_cases.CASES,
+    *objective_cases.CASES,
+    *unkept_cases.CASES,
+)
 LIMITS = Limits(timeout=60)
 PATH = Path(__file__).parent / "no_such_folder" / "train.py"
 

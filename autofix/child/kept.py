@@ -128,28 +128,28 @@ class Kept:
             yield name, value
         elif depth and not isinstance(value, OPAQUE):
             seen.add(id(value))
-            for key, inner in self._parts(value):
+            for key, inner in parts_of(value):
                 yield from self._inside(f"{name}{key}", inner, seen, budget, depth - 1)
 
-    @staticmethod
-    def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-        """The elements of a container, the attributes of an object of the user's, the tensors of a module."""
-        if isinstance(value, dict):
-            yield from ((f"[{key!r}]", one) for key, one in list(value.items()) if isinstance(key, (str, int)))
-        elif isinstance(value, (list, tuple, deque)):
-            yield from ((f"[{number}]", value[number]) for number in range(min(len(value), FIRST)))
-        elif isinstance(value, torch.nn.Module):
-            for key, one in list(vars(value).items()):
-                if key == "_buffers" and isinstance(value, _NormBase):
-                    continue  # what a batch norm is called with is compared instead
-                if key in ("_parameters", "_buffers", "_modules"):
-                    yield from ((f".{part}", inner) for part, inner in list(one.items()))
-                elif not key.startswith("_"):
-                    yield f".{key}", one
-        elif type(value).__module__.partition(".")[0] not in CLOSED:
-            attributes = getattr(value, "__dict__", None)
-            if isinstance(attributes, dict):
-                yield from ((f".{key}", one) for key, one in list(attributes.items()) if isinstance(key, str))
+
+def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
+    """The elements of a container, the attributes of an object of the user's, the tensors of a module."""
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", one) for key, one in list(value.items()) if isinstance(key, (str, int)))
+    elif isinstance(value, (list, tuple, deque)):
+        yield from ((f"[{number}]", value[number]) for number in range(min(len(value), FIRST)))
+    elif isinstance(value, torch.nn.Module):
+        for key, one in list(vars(value).items()):
+            if key == "_buffers" and isinstance(value, _NormBase):
+                continue  # what a batch norm is called with is compared instead
+            if key in ("_parameters", "_buffers", "_modules"):
+                yield from ((f".{part}", inner) for part, inner in list(one.items()))
+            elif not key.startswith("_"):
+                yield f".{key}", one
+    elif type(value).__module__.partition(".")[0] not in CLOSED:
+        attributes = getattr(value, "__dict__", None)
+        if isinstance(attributes, dict):
+            yield from ((f".{key}", one) for key, one in list(attributes.items()) if isinstance(key, str))
 
 
 def is_array_of_numbers(value: Any) -> bool:

@@ -83,6 +83,7 @@ from .recorded import (
 from .reference import GRAD, Asked, Reference
 from .scaled import scale_of, watch_scaling
 from .schedules import Schedules
+from .sizes import Sizes, sizes
 from .sketch import sketch
 from .stage import user_chain, user_place
 from .streams import Streams
@@ -293,6 +294,7 @@ class Probe:
         scale = scale_of(roots)
         over = first_walked(walked.nodes)
         places = places_in(roots)
+        found = self._sizes()
         again = repeats(places, moment, by_hand=not self._made)
         for node, place in places.items():
             node.metadata.setdefault(PLACE, place)
@@ -324,8 +326,15 @@ class Probe:
             open=open_gates(walked.nodes) if self._is_one_of_the_first() else None,
             low=is_low_precision(walked.nodes),
             frozen=frozenset(m.index for m in members if m.tensor is not None and not m.tensor.requires_grad),
+            sizes=found.containers,
+            numbers=found.numbers,
             values=self._values(members),
         )
+
+    def _sizes(self) -> Sizes:
+        plain = self._frozen is None and self._reference is None
+        found = self._quietly(sizes)(self._job.root) if plain and self._is_one_of_the_first() else None
+        return found or Sizes({}, {})
 
     def _is_compared_first(self) -> bool:
         """Whether the pass is one of the first step, or is the first pass, from which gradients are compared."""

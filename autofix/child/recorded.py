@@ -137,6 +137,10 @@ class Pass(Compared):
     """Whether some of them compute in half precision."""
     frozen: frozenset[int] = frozenset()
     """Members of optimizers that do not require grad."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Lengths of the containers that the user's variables lead to; known for the first steps."""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """Values of whole numbers that they lead to."""
     values: Sketches = field(default_factory=dict)
     """At the first pass, sketches of the parameters, to tell a difference from rounding."""
     live: Live | None = None

@@ -69,6 +69,7 @@ from autofix.proof.points.objective import (
     parts_by_draws,
     says_nothing,
 )
+from autofix.proof.points.together import of_all_read_together
 from autofix.proof.points.training import still_trains
 from autofix.proof.points.used import (
     called_in_other_mode,
@@ -422,6 +423,7 @@ def _judged(original: Original, patched: Script, promises: Promises, expected_er
     throughout = promises.by_hand and not before.optimizers
     after = run(patched, original.limits, replace(bounds(before), throughout=throughout))
     reference, same, gradients = _compared(original, after, promises)
+    gradients = of_all_read_together(before, after, patched, gradients)
     points = (
         fails,
         clean_after(before, after),

@@ -205,7 +205,7 @@ def _fills_once(statement: Statement, added: list[cst.BaseExpression], failed: S
     """Whether what a statement adds to a list is there before the training: layers, the handles of hooks."""
     home = tree.function_of(statement)
     if isinstance(home, cst.FunctionDef) and home.name.value == "__init__":
-        return True
+        return not any(isinstance(one, cst.Lambda) for one in added)
     loops = list(tree.loops_around(failed))
     if loops and home is tree.function_of(failed) and loops[-1] not in list(tree.loops_around(statement)):
         return True

@@ -336,6 +336,9 @@ def _after_the_pass(
         codes[0] = emptied.format(place)
         keys = _other_keys(filled, kept, tree) if filled is not None and codes[0].endswith("].clear()") else []
         codes += [f"{place}[{key}].clear()" for key in keys]
+    else:
+        emptied = codes[0].replace(place, "{}")
+    codes += [emptied.format(other) for other in _read_beside(place, failed, tree)]
     last_names = {one.rpartition(".")[2] for one in places}
     after = _last_use(failed, last_names, tree)
     if (over := _loop_through(after, last_names, tree)) is not None:
@@ -347,6 +350,25 @@ def _after_the_pass(
         return
     patch = Edit(tree).insert_after(after, *dict.fromkeys(codes)).patch()
     yield Candidate(patch, f"empty `{place}` once its graphs have been used")
+
+
+def _read_beside(place: str, failed: Statement, tree: Tree) -> list[str]:
+    """The stores of this name in other objects that a statement reads along with it: a student's, and its teacher's."""
+    owner, dot, name = place.rpartition(".")
+    found: dict[str, None] = {}
+    for statement in tree.statements_in(tree.function_of(failed)) if owner else ():
+        paths = _own_paths(statement, tree)
+        if place in paths:
+            found.update(dict.fromkeys(one for one in sorted(paths) if one != place and one.endswith(f"{dot}{name}")))
+    everywhere = list(tree.statements_in(tree.module_of(failed)))
+    return [one for one in found if not any(clears(statement, one, False, tree) for statement in everywhere)]
+
+
+def _own_paths(statement: Statement, tree: Tree) -> set[str]:
+    """The paths in a line, or in what a loop goes through."""
+    if isinstance(statement, cst.For):
+        return tree.paths_in(statement.iter)
+    return tree.paths_in(statement) if isinstance(statement, cst.SimpleStatementLine) else set()
 
 
 def _loop_through(after: Statement, names: set[str], tree: Tree) -> Statement | None:
