@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
-from autofix.codemods.facts.base import Certainty, Fact
+from autofix.codemods.facts.base import Certainty, Doubt, Fact
 from autofix.codemods.facts.cut import NotScalar
+from autofix.codemods.interpreter import replicas
 from autofix.codemods.interpreter.protocol import Interpreter
 from autofix.codemods.interpreter.values import BatchSize
 
@@ -29,7 +30,8 @@ class NotScalarCheck(Check):
         for root, site, name, by_row in incidents.unreduced:
             certainty = Certainty.LIKELY if root.cell.extent.several is BatchSize.LIKELY else Certainty.CERTAIN
             made = root.cell.node.site.span
-            yield NotScalar(certainty=certainty, made=made, failed=site.span, by_row=by_row, name=name)
+            fact = NotScalar(certainty=certainty, made=made, failed=site.span, by_row=by_row, name=name)
+            yield fact.doubted(Doubt.GPUS) if replicas.is_of_several(interp, root.cell.node) else fact
 
     def is_answered(self, fact: Fact, known: Known) -> bool:
         """Whether another path sends a scalar: `if labels is None: return logits` is not the way of a training."""

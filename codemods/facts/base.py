@@ -43,6 +43,7 @@ class Doubt(StrEnum):
 
     UNREAD = "it rests on a call that was not read"
     SWITCH = "it depends on an option or a condition whose value is not known"
+    GPUS = "it takes more than one GPU"
     RESET = "a function that resets it is handed on to code that was not read"
     HANDED = "code that was not read is taken to call the function for each batch"
     ENTERED = "its caller, which was not read, is taken to call it for each batch"

@@ -17,6 +17,7 @@ from autofix.codemods.interpreter import (
     module_tree,
     opaque_results,
     optimizers,
+    replicas,
 )
 from autofix.codemods.interpreter.kinds.kind import Assignment, kind_of
 from autofix.codemods.interpreter.policy import varies
@@ -279,9 +280,10 @@ def lacks(interp: Interpreter, module: TorchModule, name: str) -> bool:
     return not own and not name.startswith("_") and name not in OF_MODULES and not is_parameter(name)
 
 
-def unwrapped(module: Instance | TorchModule, name: str) -> Value:
+def unwrapped(interp: Interpreter, module: Instance | TorchModule, name: str) -> Value:
     """``model.module``: the model itself, for which ``DataParallel(model)`` stands; ``_modules`` are its children."""
     if name == "module":
+        replicas.unwrapped(interp, module)
         return module
     return Mapping({str(key): Binding(child) for key, child in module_tree.named_children(module)})
 

@@ -30,6 +30,7 @@ from autofix.codemods.interpreter import (
     mapping_keys,
     module_lists,
     overridden,
+    replicas,
     streams,
     unpacking,
 )
@@ -431,7 +432,7 @@ def _call(interp: Interpreter, node: ast.Call) -> Value:
             keywords.update({str(name): interp.read(slot, value) for name, slot in value.items.items()})
         if keyword.arg is None and (not isinstance(value, Mapping) or value.more):
             interp.spread.add(node)
-    return interp.call(function, args, keywords, node)
+    return replicas.gathered(interp, function, node, interp.call(function, args, keywords, node))
 
 
 def _lambda(interp: Interpreter, node: ast.Lambda) -> Value:

@@ -26,7 +26,8 @@ class ReduceLoss(Codemod):
 
     Cause:
         A criterion with ``reduction="none"`` (or ``reduce=False``), or a formula without a sum, gives one loss for each
-        element. A backward begins with the gradient of one number.
+        element; ``nn.DataParallel`` makes one number for each GPU of a loss that its model returns. A backward begins
+        with the gradient of one number.
 
     Fix:
         ``.mean()``, which is what a criterion does by default, so that the size of the batch does not change the size

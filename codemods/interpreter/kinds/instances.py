@@ -154,7 +154,7 @@ class InstanceKind(Kind[Instance]):
             _note_tensors_own(interp, value, name)
             return Method(value.items, name, node)
         if class_lookup.is_module(value) and name in ("module", "_modules"):
-            return attributes.unwrapped(value, name)
+            return attributes.unwrapped(interp, value, name)
         inherited = name in (attributes.OF_MODULES if base is not None else OF_EVERY_MODULE) and class_lookup.is_module(
             value
         )

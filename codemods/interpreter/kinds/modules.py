@@ -79,7 +79,7 @@ class ModuleKind(Kind[TorchModule]):
         if name == "__class__":
             return value.cls
         if name in ("module", "_modules"):
-            return attributes.unwrapped(value, name)
+            return attributes.unwrapped(interp, value, name)
         return Method(value, name, node)
 
     def set_attribute(self, interp: Interpreter, value: TorchModule, name: str, slot: Binding, by: Assignment) -> None:

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING, Any
 
-from autofix.codemods.interpreter import class_lookup, cuts, optimizers
+from autofix.codemods.interpreter import class_lookup, cuts, optimizers, replicas
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.unknown_calls import PARALLEL, PASSED_THROUGH
 from autofix.codemods.interpreter.values import Binding, Instance, Sequence, Symbol, TorchModule, Value, is_constant
@@ -85,10 +85,12 @@ def _forget_state(interp: Interpreter, value: Value, seen: set[int]) -> None:
 
 
 @model(*(f"*.{name}" for name in PASSED_THROUGH))
-def _passed_through(interp: Interpreter, call: Call, value: Value, /, *_: Value, **__: Value) -> Value:
+def _passed_through(interp: Interpreter, call: Call, value: Value, /, *others: Value, **keywords: Value) -> Value:
     """``torch.compile(model)``, ``DataParallel(model)``: as the model behaves."""
     if call.last in PARALLEL and class_lookup.is_any_module(value):
         interp.parallel.add(interp.identity(value))
+    if call.last == "DataParallel" and class_lookup.is_any_module(value):
+        replicas.wrapped(interp, value, call.node, keywords.get("device_ids", others[0] if others else None))
     return value
 
 

@@ -94,6 +94,10 @@ class Symbols(Environment):
         """Leaves that stand for the parameters of such calls."""
         self.parallel: set[int] = set()
         """Identities of the models for which a wrapper stands: ``DataParallel(model)``."""
+        self.replicated: dict[int, set[str]] = {}
+        """The names that a ``DataParallel`` of a model was given, by the identity of the model."""
+        self.gathered: set[Node] = set()
+        """The vectors of one number for each GPU."""
         self.zeroing: set[Hashable] = set()
         """The keys of values that were told to set gradients to zero, and are no models: optimizers."""
         self._settled: set[Hashable] = set()
