@@ -14,6 +14,9 @@ MOST = 512
 """Containers whose sizes are told of one pass."""
 
 
+_CONTAINERS: tuple[Any, ...] = (list, dict, set, deque)
+
+
 class Sizes(NamedTuple):
     """Sizes of what the user's variables lead to, by name."""
 
@@ -53,6 +56,12 @@ def _look_into(name: str, value: Any, found: Sizes, seen: set[int], budget: list
 
 def _length(value: Any) -> int | None:
     """The number of items that *value* holds, if it is one that a script may fill."""
+    for kind in _CONTAINERS:
+        if isinstance(value, kind):
+            return int(kind.__len__(value))  # not by a method of the user's
     if is_array_of_numbers(value) or (isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter)):
-        return int(value.shape[0]) if value.ndim else None
-    return len(value) if isinstance(value, (list, dict, set, deque)) else None
+        try:
+            return int(value.shape[0]) if value.ndim else None
+        except RuntimeError:  # one without sizes: it is nested, or was not filled yet
+            return None
+    return None

@@ -116,16 +116,13 @@ class Readings:
         """Whether something is divided by a number or multiplied with it here."""
         if not isinstance(getattr(node, "ctx", None), ast.Load) or self._is_told(node):
             return False
+        scales, below = False, node
         for one in self._above(node):
-            if isinstance(one, ast.BinOp) and isinstance(one.op, (ast.Div, ast.Mult, ast.Pow)):
-                return True
-            if isinstance(one, ast.AugAssign) and isinstance(one.op, (ast.Div, ast.Mult)):
-                return True
-            if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _SCALING:
-                return True
-            if isinstance(one, ast.Subscript):
+            if isinstance(one, ast.Subscript) and one.slice is below:
                 return False
-        return False
+            scales = scales or _is_scaling(one)
+            below = one
+        return scales
 
     def _reads(self, node: ast.AST, keys: Sequence[str]) -> bool:
         """Whether items are read here that are not the last ones."""
@@ -182,6 +179,12 @@ class Readings:
 
 def _name_of(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _is_scaling(node: ast.AST) -> bool:
+    if isinstance(node, (ast.BinOp, ast.AugAssign)):
+        return isinstance(node.op, (ast.Div, ast.Mult, ast.Pow))
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SCALING
 
 
 def _is_last(index: ast.expr) -> bool:
