@@ -82,7 +82,9 @@ def call_unknown(
         receiver.leaf = interp.leaf("model", node)
         receiver.leaf.doubtful = True
     label = ("method", key, name)
-    if _ASKS.search(name) or (receiver.leaf is not None and _MAKES_STATE.search(name)):
+    if receiver.leaf is not None and _ASKS.search(name):
+        return interp.symbol(("asked", key, name)) if not (args or keywords) else interp.fresh_symbol(name)
+    if receiver.leaf is not None and _MAKES_STATE.search(name):
         return interp.fresh_symbol(name)
     if name and (receiver.leaf is None or _PREPARES.search(name)):
         return interp.opaque(label, [*values], node, layer=_is_layer(key, name))
