@@ -1293,7 +1293,7 @@ def test_a_critic_goes_on_learning_from_its_own_scores(loss: str) -> None:
     analysis = analyse(CRITIC.replace("LOSS", loss), "train.py")
     patched = analysis.patch.patched.files[0].text
     assert "fake_scores.detach()" not in patched
-    assert "    fake_scores = critic(fake)\n    improve_critic" in patched
+    assert "    fake_scores = critic(fake.detach())\n    improve_critic" in patched
     exec(patched, {})
 
 
