@@ -14,7 +14,7 @@ from autofix.codemods.facts.base import Certainty, Fact, Span
 from autofix.codemods.facts.changed import Overwritten
 from autofix.codemods.facts.cut import CutGraph, LossEscapes, NotScalar
 from autofix.codemods.facts.freed import StaleGraph
-from autofix.codemods.facts.kinds import OF_CODES
+from autofix.codemods.facts.kinds import OF_CODES, name_of
 from autofix.codemods.facts.legacy import OldKeyword
 from autofix.codemods.interpreter.analysis import AnalysisResult, analyze
 from autofix.codemods.promises import Keeps
@@ -36,7 +36,7 @@ DEPTH = 6_000
 TOO_DEEP = "an expression is nested too deeply"
 
 # Codes and names of facts for which no codemod has a patch.
-_UNREPAIRED = {kind.code: kind.kind.lower().replace(" ", "-") for kind in OF_CODES}
+_UNREPAIRED = {kind.code: name_of(kind) for kind in OF_CODES}
 
 
 def analyse(

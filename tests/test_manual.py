@@ -6,9 +6,10 @@ import re
 
 import pytest
 
+from autofix.codemods.facts.kinds import name_of
 from autofix.codemods.rules.base import Codemod
 from autofix.codemods.rules.registry import all_codemods
-from autofix.report.catalogue import SECTIONS, documentation, facts, name_of, page
+from autofix.report.catalogue import SECTIONS, documentation, facts, page
 from tests import manual
 
 

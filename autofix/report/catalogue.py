@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from autofix.codemods.facts.base import Fact
-from autofix.codemods.facts.kinds import OF_CODES
+from autofix.codemods.facts.kinds import OF_CODES, name_of
 from autofix.suppression.unused import UnusedIgnore
 
 if TYPE_CHECKING:
@@ -48,11 +48,6 @@ def documentation(documented: type[Codemod] | type[Fact]) -> Documentation:
 def facts() -> list[type[Fact]]:
     """Every kind of fact, by code.  ``check`` reports mistakes under these codes that no codemod can repair safely."""
     return sorted(OF_CODES, key=lambda fact: fact.code)
-
-
-def name_of(fact: type[Fact]) -> str:
-    """A kind's name as it is written in reports and asked for: ``stale-graph``."""
-    return fact.kind.lower().replace(" ", "-")
 
 
 def contents(codemods: Sequence[type[Codemod]]) -> Iterator[Line]:

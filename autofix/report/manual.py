@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from autofix.report.catalogue import SECTIONS, Documentation, documentation, facts, name_of, plain
+from autofix.codemods.facts.kinds import name_of
+from autofix.report.catalogue import SECTIONS, Documentation, documentation, facts, plain
 
 if TYPE_CHECKING:
     from autofix.codemods.facts.base import Fact

@@ -23,10 +23,10 @@ class UnknownCode(Exception):
 @cache
 def known() -> dict[str, str]:
     """The names of everything that ``check`` can report, by code."""
-    from autofix.codemods.facts.kinds import OF_CODES
+    from autofix.codemods.facts.kinds import OF_CODES, name_of
     from autofix.codemods.rules.registry import names
 
-    kinds = {kind.code: kind.kind.lower().replace(" ", "-") for kind in OF_CODES}
+    kinds = {kind.code: name_of(kind) for kind in OF_CODES}
     code, name = UNUSED_IGNORE
     return {code: name, **kinds, **names()}
 

@@ -15,3 +15,8 @@ ALL: tuple[type[Fact], ...] = tuple(kind for kind in _DECLARED if issubclass(kin
 """Every kind, by module, in the order of the text."""
 OF_CODES: tuple[type[Fact], ...] = tuple(kind for kind in ALL if Fact in kind.__bases__)
 """The kinds that have a code of their own; a kind that is derived from another shares a code."""
+
+
+def name_of(kind: type[Fact]) -> str:
+    """A kind's name as it is written in reports and asked for: ``stale-graph``."""
+    return kind.kind.lower().replace(" ", "-")

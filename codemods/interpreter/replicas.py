@@ -22,6 +22,7 @@ from autofix.codemods.interpreter.values import (
     TorchModule,
     Value,
 )
+from autofix.codemods.source.sources import last_name
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -42,7 +43,7 @@ def wrapped(interp: Interpreter, module: Value, node: ast.expr, devices: Value) 
         if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute) or value.func.attr not in _SELF:
             return
         value = value.func.value
-    if name := _last_name(statement.targets[0]):
+    if name := last_name(statement.targets[0]):
         interp.replicated.setdefault(interp.identity(module), set()).add(name)
 
 
@@ -68,7 +69,7 @@ def gathered(interp: Interpreter, function: Value, node: ast.Call, result: Value
     """The *result* of a call, where a wrapper is called: single numbers are vectors of as many as there are GPUs."""
     if not interp.replicated or not isinstance(function, (Instance, TorchModule)):
         return result
-    if _last_name(node.func) not in interp.replicated.get(interp.identity(function), ()):
+    if last_name(node.func) not in interp.replicated.get(interp.identity(function), ()):
         return result
     if isinstance(result, Sequence) and result.kind in ("tuple", "list"):
         return replace(result, items=[_gathered_in(interp, one, node) for one in result.items])
@@ -102,7 +103,3 @@ def is_of_several(interp: Interpreter, node: Node) -> bool:
         seen.add(one)
         pending.extend(operand.node for operand in one.operands if not operand.node.scalar)
     return False
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

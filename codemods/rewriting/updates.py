@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.source.program import Program
-from autofix.codemods.source.sources import parse
+from autofix.codemods.source.sources import last_name, parse
 
 _DEPTH = 3
 """Calls of functions by functions that are followed."""
@@ -33,16 +33,12 @@ def updates_again(patch: Patch) -> str:
 
 @lru_cache(maxsize=64)
 def _calls(text: str) -> tuple[str, ...]:
-    return tuple(_last_name(call.func) for call in parse(text).nodes.of(ast.Call))
+    return tuple(last_name(call.func) for call in parse(text).nodes.of(ast.Call))
 
 
 def _called(text: str) -> Counter[str]:
     """How often a text calls functions, by the last part of their names."""
     return Counter(_calls(text))
-
-
-def _last_name(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _updated_by(name: str, program: Program, deep: int) -> str:
@@ -112,4 +108,4 @@ _SAME = frozenset("detach clone cpu cuda to float double tuple list dict items v
 
 def _computes(node: ast.AST) -> bool:
     """Whether a part of an expression computes a new value."""
-    return isinstance(node, ast.BinOp) or (isinstance(node, ast.Call) and _last_name(node.func) not in _SAME)
+    return isinstance(node, ast.BinOp) or (isinstance(node, ast.Call) and last_name(node.func) not in _SAME)

@@ -92,7 +92,7 @@ def parses(text: str) -> bool:
     return True
 
 
-def last_name(function: ast.expr) -> str:
+def last_name(function: ast.AST) -> str:
     """``raises`` for ``pytest.raises`` and for ``raises``; empty for an expression that is neither."""
     return (
         function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""

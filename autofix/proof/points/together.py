@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from autofix.codemods.rewriting.stores import ADDING
+from autofix.codemods.source.sources import last_name
 from autofix.execution.record import RunRecord
 from autofix.execution.runner import Script
 from autofix.proof.points.base import Point, Verdict
@@ -100,7 +101,7 @@ class Readings:
         if match is None:
             return True
         name, keys = match["name"], _KEY.findall(match["keys"])
-        places = [one for tree in self._trees for one in ast.walk(tree) if _name_of(one) == name]
+        places = [one for tree in self._trees for one in ast.walk(tree) if last_name(one) == name]
         if not places:
             return True
         if counter:
@@ -154,8 +155,8 @@ class Readings:
         call = self._parents.get(node)
         if not isinstance(call, ast.Call) or node not in call.args:
             return False
-        counted = _name_of(call.func) == "len" and isinstance(self._parents.get(call), ast.Compare)
-        return counted or _name_of(call.func) in _SAMPLING
+        counted = last_name(call.func) == "len" and isinstance(self._parents.get(call), ast.Compare)
+        return counted or last_name(call.func) in _SAMPLING
 
     def _is_told(self, node: ast.AST) -> bool:
         """Whether a value goes into a text, or into a call of which nothing comes back: ``print(total / count)``."""
@@ -163,7 +164,7 @@ class Readings:
             if isinstance(one, ast.JoinedStr):
                 return True
             if isinstance(one, ast.Expr):
-                return isinstance(one.value, ast.Call) and _name_of(one.value.func) in _TELLING
+                return isinstance(one.value, ast.Call) and last_name(one.value.func) in _TELLING
             if isinstance(one, ast.stmt):
                 return False
         return False
@@ -175,10 +176,6 @@ class Readings:
             return False
         loops = [one for one in ast.walk(around[-1]) if isinstance(one, (ast.For, ast.While))]
         return bool(loops) and all((one.end_lineno or 0) < getattr(node, "lineno", 0) for one in loops)
-
-
-def _name_of(node: ast.AST) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _is_scaling(node: ast.AST) -> bool:
