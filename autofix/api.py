@@ -24,7 +24,7 @@ from autofix.findings import Finding as Found
 from autofix.findings import SourceError
 from autofix.outcomes import Outcomes, in_order
 from autofix.project import files
-from autofix.project.notebook import NotebookError, cell_of
+from autofix.project.cells import NotebookError, cell_of
 from autofix.report.cells import in_cells, repair_in_cells
 from autofix.results import (
     AutofixError,

@@ -22,10 +22,10 @@ from autofix.codemods.source.program import Program
 from autofix.escaping import escaped
 from autofix.findings import Analysis, Silence, SourceError
 from autofix.project import files, reading
+from autofix.project.cells import name_of_cell
 from autofix.project.disk import Answers, Disk, Inquiry, digest
-from autofix.project.gather import Project, gather
 from autofix.project.layout import Layout
-from autofix.project.notebook import name_of_cell
+from autofix.project.members import Project
 
 FEW = 8
 """Number of files up to which starting worker processes costs more time than it saves."""
@@ -87,6 +87,12 @@ class Result:
         return self.project.file
 
     @property
+    def names(self) -> list[str]:
+        """The file, and the files that were read with it as one program, as reports name them."""
+        read = self.project.companions if self.is_brief else self.analysis.program.texts
+        return list(dict.fromkeys([self.file.name, *read]))
+
+    @property
     def edits(self) -> list[Edit]:
         """Every file that the patch changes."""
         patch = self.analysis.patch
@@ -103,11 +109,16 @@ class Result:
     def brief(self) -> Result:
         """The result without texts, where no report needs them: most files of a folder have no findings."""
         file, analysis = self.file, self.analysis
-        if analysis.findings or analysis.silenced or analysis.changes or self.project.companions or file.notebook:
+        if analysis.findings or analysis.silenced or analysis.changes or file.notebook:
             return self
         if "autofix:" in file.text or "noqa" in file.text.lower():  # a comment may suppress nothing
             return self
         return _brief(self.project.path, self, self.options)
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether the result has no texts: nothing is to be reported of its files, or changed in them."""
+        return not self.file.data
 
     def over(self, texts: Mapping[str, str], options: Options | None = None) -> Result:
         """The result for these files where some of them have other *texts* by now (name to text)."""
@@ -125,11 +136,16 @@ class Result:
 
 def _brief(path: Path, result: Result, options: Options) -> Result:
     """A *result* without texts, built of as few objects as possible: one is held for every file."""
-    file, analysis = replace(result.file, data=b"", text=""), result.analysis
+    analysis, project = result.analysis, result.project
+    file = files.SourceFile.unread(result.file.name)
+    whole = project.companions if len(analysis.program.files) > 1 or result.is_brief else _NONE
+    companions = {name: (place, files.SourceFile.unread(name)) for name, (place, _) in whole.items()} or _NONE
     nothing = Program.of("", file.name)
     missed = analysis.missed or _NONE
     return Result(
-        Project(path, file, _NONE), Analysis(Patch(nothing), (), analysis.complete, analysis.passes, missed), options
+        Project(path, file, companions, project.roots),
+        Analysis(Patch(nothing), (), analysis.complete, analysis.passes, missed),
+        options,
     )
 
 
@@ -188,7 +204,7 @@ def check(
             if results is not None and one is not None:
                 _keep(one, examined, results)
             outcome = examined.outcome
-            if isinstance(outcome, Result) and not outcome.file.data:
+            if isinstance(outcome, Result) and outcome.is_brief:
                 outcome = _brief(item[0], outcome, item[1])  # it has come from another process with copies of both
             yield outcome
     finally:
@@ -197,8 +213,7 @@ def check(
             results.close()
 
 
-@dataclass(frozen=True)
-class _Examined:
+class _Examined(NamedTuple):
     """The outcome for one file, and the answers of the disk that it rests on; None where it is not to be kept."""
 
     outcome: Result | Problem
@@ -225,6 +240,8 @@ _PASS = re.compile(rb"backward|autograd\.grad|training_step")
 
 def _cost(item: tuple[Path, Options]) -> float:
     """Estimated cost of a file: its length in bytes, times 20 where it runs a backward pass; 0 if it is unreadable."""
+    if reading.is_pipe(item[0]):
+        return 0.0
     try:
         data = reading.read(item[0])
     except OSError:
@@ -267,10 +284,10 @@ def _known(
         match next(found) if one is not None else None:
             case None:
                 known.append(None)
-            case file, Unread(reason, line, column):
-                known.append(Problem(file.name, reason, line, column))
+            case name, Unread(reason, line, column):
+                known.append(Problem(name, reason, line, column))
             case _, Read(project, analysis):
-                known.append(Result(project, analysis, options).brief)
+                known.append(Result(project, analysis, options))
     return known
 
 
@@ -286,12 +303,12 @@ def _keep(asked: Asked, examined: _Examined, results: Results) -> None:
 
 
 def _asked(items: Sequence[tuple[Path, Options]], disk: Disk) -> list[Asked | None]:
-    """Files and their options as keys of results; None for options that hold a function, which has no text."""
+    """Files and their options as keys of results; None for pipes, and for options that hold a function."""
     texts: dict[int, str] = {}  # there are few options for many files, and a baseline has many lines
     layouts: dict[tuple[int, str], str] = {}
     asked: list[Asked | None] = []
     for path, options in items:
-        if options.silence is not None and not is_dataclass(options.silence):
+        if reading.is_pipe(path) or (options.silence is not None and not is_dataclass(options.silence)):
             asked.append(None)
             continue
         if (text := texts.get(id(options))) is None:
@@ -363,6 +380,7 @@ def _examined(
 ) -> Result | Problem:
     """Result for a file; a problem where it is in another language.  Raises :class:`autofix.findings.SourceError`."""
     from autofix import engine
+    from autofix.project.gather import gather
 
     if reason := files.other_language(file):
         return Problem(file.name, reason)

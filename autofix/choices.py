@@ -120,7 +120,9 @@ class Plan:
         own = (*(settings.exclude or () if not chosen.exclude else ()), *settings.extend_exclude)
         if not chosen.exclude and settings.exclude is None and is_skipped(path, is_folder):
             return True
-        return matches(path, is_folder, settings.folder, own) or matches(path, is_folder, Path.cwd(), called)
+        if own and matches(path, is_folder, settings.folder, own):
+            return True
+        return bool(called) and matches(path, is_folder, Path.cwd(), called)
 
     def wanted(self, paths: Iterable[Path]) -> list[Path]:
         """Paths to check: all of *paths*, less the excluded ones where ``force_exclude`` is set."""
@@ -149,8 +151,6 @@ def changed_since(revision: str) -> Changed:
 
 def matches(path: Path, is_folder: bool, folder: Path, patterns: tuple[str, ...]) -> bool:
     """Whether one of *patterns*, which are relative to *folder*, names *path*."""
-    if not patterns:
-        return False
     full = files.absolute(path)
     if not full.is_relative_to(folder):
         return False

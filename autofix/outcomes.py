@@ -11,8 +11,8 @@ from autofix.codemods.facts.base import Fact, Span
 from autofix.exits import Exit
 from autofix.findings import Finding, Place
 from autofix.project import files
+from autofix.project.cells import cell_of
 from autofix.project.layout import names_from_root
-from autofix.project.notebook import cell_of
 from autofix.suppression.directives import directives_in
 from autofix.suppression.unused import unused
 
@@ -62,7 +62,7 @@ class Outcomes:
         self.results.append(result)
         for edit in result.edits:
             self._edits[edit.file.name] = edit.after(self._edits.get(edit.file.name))
-        read = {result.file.name, *result.project.companions}
+        read = set(result.names)
         for finding in result.analysis.findings:
             self._read.setdefault(finding, set()).update(read)
             told = self._told_before(finding)
@@ -98,8 +98,7 @@ class Outcomes:
 
     def _texts(self, result: Result) -> dict[str, str]:
         """Current texts of those files of a result that earlier results changed, by name."""
-        names = [result.file.name, *result.project.companions]
-        return {name: self._edits[name].text for name in names if name in self._edits}
+        return {name: self._edits[name].text for name in result.names if name in self._edits}
 
     @property
     def missed(self) -> dict[Place, str]:
@@ -147,7 +146,7 @@ class Outcomes:
                 after.add(result)
                 continue
             open_ones = [one for one in result.analysis.findings if not (one.fixed and one.cause.path in self.written)]
-            is_commented = any(directives_in(name, text) for name, text in texts.items())
+            is_commented = not result.is_brief and any(directives_in(name, text) for name, text in texts.items())
             after.add(result.over(texts, options(result.options)) if open_ones or is_commented else result.repaired)
         return after
 

@@ -22,8 +22,9 @@ from autofix.execution.runner import OVER, warm_up
 from autofix.execution.scratch import kept_copies
 from autofix.findings import Analysis, SourceError
 from autofix.project import files
-from autofix.project.gather import Project, gather
+from autofix.project.gather import gather
 from autofix.project.layout import Layout, import_roots
+from autofix.project.members import Project
 from autofix.proof.merit import is_lean, merit
 from autofix.proof.points.base import count
 from autofix.proof.points.held import held

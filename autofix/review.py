@@ -23,7 +23,7 @@ from autofix.edits import attribute
 from autofix.findings import Finding
 from autofix.patch import CARRIER, Change, apply, changed_lines, hunks_of
 from autofix.project import files
-from autofix.project.notebook import cell_of
+from autofix.project.cells import cell_of
 from autofix.report.cells import Cells
 from autofix.report.lines import count, location
 from autofix.report.terminal import Printer

@@ -16,12 +16,15 @@ from click.testing import CliRunner
 
 from autofix import checking as checker
 from autofix import engine
+from autofix.cache import results
 from autofix.cache.results import Results
 from autofix.cache.store import NAME, Store, default_folder
 from autofix.cache.values import document, value
 from autofix.checking import Options, Problem, Result
 from autofix.cli import cli
 from autofix.codemods.facts.base import Span
+from autofix.project import reading
+from autofix.project.disk import Disk
 from autofix.suppression.silencer import Silencer
 
 LOOP = """\
@@ -82,8 +85,8 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list
 
     def call(*names: str, options: Options | None = None) -> list[Result | Problem]:
         chosen = options or Options()
-        results = Results(Store(tmp_path / "kept"))
-        return list(checker.check([Path(name) for name in names], lambda _: chosen, results=results))
+        kept = Results(Store(tmp_path / "kept"))
+        return list(checker.check([Path(name) for name in names], lambda _: chosen, results=kept))
 
     return call
 
@@ -134,6 +137,95 @@ def test_a_change_that_leaves_size_and_time_is_seen(check: Check) -> None:
     os.utime("train.py", ns=(before.st_atime_ns, before.st_mtime_ns))
     assert os.stat("train.py").st_size == before.st_size
     assert found(check("train.py")) == ["AF101"]
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of the file system never stands still: a file may be recognized right after its last change."""
+    monkeypatch.setattr(results, "SETTLED", -1)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that were read."""
+    names: list[str] = []
+    inside = reading.read
+
+    def noted(path: Path, most: int = reading.LARGEST_SOURCE) -> bytes:
+        names.append(path.name)
+        return inside(path, most)
+
+    monkeypatch.setattr(reading, "read", noted)
+    return names
+
+
+@pytest.mark.usefixtures("settled")
+def test_an_unchanged_file_is_not_read_again(check: Check, reads: list[str]) -> None:
+    Path("plain.py").write_text("x = 1\n")
+    Path("train.py").write_text(IMPORTS)
+    Path("helper.py").write_text(DETACHES)
+    check("helper.py", "plain.py", "train.py")
+    reads.clear()
+    assert not found(check("helper.py", "plain.py", "train.py"))
+    assert not [name for name in reads if name.endswith(".py") and name != "setup.py"]
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_file_with_findings_is_read_for_its_report(check: Check, reads: list[str]) -> None:
+    Path("train.py").write_text(LOOP)
+    check("train.py")
+    reads.clear()
+    outcome = check("train.py")[0]
+    assert isinstance(outcome, Result)
+    assert outcome.file.text == LOOP
+    assert reads.count("train.py") == 1
+
+
+@pytest.mark.usefixtures("settled")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no time of the last change")
+def test_a_time_that_was_set_back_hides_no_change(check: Check) -> None:
+    Path("train.py").write_text(SOUND)
+    before = os.stat("train.py")
+    assert not found(check("train.py"))
+    Path("train.py").write_text(LOOP + "#" * (len(SOUND) - len(LOOP)))
+    os.utime("train.py", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert os.stat("train.py").st_size == before.st_size
+    assert found(check("train.py")) == ["AF101"]
+
+
+def test_a_file_that_has_just_changed_is_read_again(check: Check, reads: list[str]) -> None:
+    Path("plain.py").write_text("x = 1\n")
+    check("plain.py")
+    reads.clear()
+    check("plain.py")
+    assert "plain.py" in reads
+
+
+@pytest.mark.usefixtures("settled")
+def test_a_file_that_changes_while_it_is_recognized_is_read(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("train.py").write_text(LOOP)
+    inside = Disk.digest
+
+    def changing(disk: Disk, path: str) -> str:
+        known = inside(disk, path)
+        Path("train.py").write_text(SOUND)
+        return known
+
+    with monkeypatch.context() as during:
+        during.setattr(Disk, "digest", changing)
+        check("train.py")
+    assert not found(check("train.py"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="a system without names for pipes")
+def test_the_data_of_a_pipe_is_read_once_and_analysed(check: Check) -> None:
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, LOOP.encode())
+        os.close(writer)
+        assert found(check(f"/dev/fd/{reader}")) == ["AF101"]
+    finally:
+        os.close(reader)
 
 
 def test_a_changed_module_that_is_imported(check: Check, analyses: list[str]) -> None:

@@ -26,7 +26,7 @@ from autofix.codemods.rules.registry import all_codemods
 from autofix.engine import Analysis
 from autofix.evidence.witness import Evidence
 from autofix.project import files
-from autofix.project.gather import Project
+from autofix.project.members import Project
 from autofix.proof.promises import Promises
 from autofix.proof.prove import Certificate, Limits, Original, Outcome, Point, RunRecord, Script, Verdict
 from tests import fake_engine

@@ -17,8 +17,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 import autofix
 from autofix.cli import main
 from autofix.project import notebook
+from autofix.project.cells import NotebookError
 from autofix.project.magics import neutral, unread, why_not
-from autofix.project.notebook import NotebookError
 
 SET_UP = """\
 %matplotlib inline

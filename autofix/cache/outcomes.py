@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from autofix.cache.values import document, value
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.source.program import Program
 from autofix.findings import Analysis
 from autofix.project.files import SourceFile
-from autofix.project.gather import Project
+from autofix.project.members import Project
 
 NOTHING = ""
-"""Text for a file without findings whose outcome does not depend on other files."""
+"""Text for a file of which there is nothing to report, and whose outcome does not depend on other files."""
 
 
-@dataclass(frozen=True)
-class Read:
+class Read(NamedTuple):
     """A file with the files that it imports, and their analysis."""
 
     project: Project
     analysis: Analysis
 
 
-@dataclass(frozen=True)
-class Unread:
+class Unread(NamedTuple):
     """A file that could not be read as a source, and why."""
 
     reason: str
@@ -43,6 +42,7 @@ def written(outcome: Read | Unread, answers: object) -> str:
     if _is_empty(outcome) and answers is None:
         return NOTHING
     told = {
+        "brief": _is_brief(outcome),
         "companions": [[name, str(path)] for name, (path, _) in project.companions.items()],
         "roots": list(project.roots),
         "whole": len(analysis.program.files) > 1,
@@ -59,39 +59,44 @@ def written(outcome: Read | Unread, answers: object) -> str:
 def _is_empty(outcome: Read) -> bool:
     analysis = outcome.analysis
     return (
-        not (outcome.project.companions or outcome.project.roots)
+        _is_brief(outcome)
+        and not (outcome.project.companions or outcome.project.roots)
         and analysis.complete
-        and not (analysis.findings or analysis.silenced or analysis.passes or analysis.missed or analysis.changes)
+        and not (analysis.passes or analysis.missed)
     )
 
 
-def read(
-    text: str, path: Path, file: SourceFile, companion: Callable[[str], tuple[Path, SourceFile]]
-) -> tuple[object, Callable[[], Read | Unread]]:
-    """The answers that the outcome in a text rests on, and the outcome itself, for the *file* at *path*.
+def _is_brief(outcome: Read) -> bool:
+    """Whether the outcome has no texts: nothing is to be reported of its files."""
+    return not outcome.project.file.data
 
-    *companion* reads another file, by its name.  Both may raise anything where the text is not one that
-    :func:`written` made.
+
+Reader = Callable[[Path], SourceFile]
+"""Function that reads a file of an outcome which has texts."""
+
+
+def read(text: str, path: Path, name: str, reader: Reader) -> tuple[object, Callable[[], Read | Unread]]:
+    """The answers that the outcome in a text rests on, and the outcome itself, for the file *name* at *path*.
+
+    Both may raise anything where the text is not one that :func:`written` made.
     """
     if text == NOTHING:
-        return None, lambda: _nothing(path, file)
+        return None, lambda: _nothing(path, name)
     answers, told = json.loads(text)
     if isinstance(told, list):
         reason, line, column = told
         return answers, lambda: Unread(str(reason), int(line), int(column))
-    return answers, lambda: _read(told, path, file, companion)
+    return answers, lambda: _read(told, path, name, reader)
 
 
-def _nothing(path: Path, file: SourceFile) -> Read:
-    program = Program.of(file.text, file.name)
-    return Read(Project(path, file), Analysis(Patch(program), ()))
+def _nothing(path: Path, name: str) -> Read:
+    return Read(Project(path, SourceFile.unread(name)), Analysis(Patch(Program.of("", name)), ()))
 
 
-def _read(
-    told: dict[str, object], path: Path, file: SourceFile, companion: Callable[[str], tuple[Path, SourceFile]]
-) -> Read:
+def _read(told: dict[str, object], path: Path, name: str, reader: Reader) -> Read:
     match told:
         case {
+            "brief": bool(brief),
             "companions": list(places),
             "roots": list(roots),
             "whole": bool(whole),
@@ -102,7 +107,8 @@ def _read(
             "missed": list(missed),
             "edits": list(edits),
         }:
-            companions = {name: companion(place) for name, place in places}
+            file = SourceFile.unread(name) if brief else reader(path)
+            companions = {other: _unread(place, other) if brief else _read_by(reader, place) for other, place in places}
             project = Project(path, file, companions, tuple(roots))
             others = project.others if whole else {}
             program = Program.of(file.text, file.name, others, project.roots if whole else ())
@@ -116,3 +122,14 @@ def _read(
             )
             return Read(project, analysis)
     raise ValueError("no outcome")
+
+
+def _read_by(reader: Reader, place: str) -> tuple[Path, SourceFile]:
+    path = Path(place)
+    return path, reader(path)
+
+
+@lru_cache(maxsize=4096)
+def _unread(place: str, name: str) -> tuple[Path, SourceFile]:
+    """The path and the name of a file: many programs have the same companions."""
+    return Path(place), SourceFile.unread(name)

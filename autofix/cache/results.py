@@ -8,27 +8,31 @@ or not, and the contents of the files that were read.  It holds for as long as t
 from __future__ import annotations
 
 import os
+import stat
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 from autofix.cache import outcomes
 from autofix.cache.outcomes import Read, Unread
 from autofix.cache.store import Store
-from autofix.project import files, layout, reading
+from autofix.project import files, layout
 from autofix.project.disk import Answers, Disk, digest, hold
 from autofix.project.files import SourceFile
 
 PACKAGE = Path(__file__).parents[1]
 AT_ONCE = 256
 """Results that are kept in one transaction, and looked for in one question."""
+SETTLED = 2_000_000_000
+"""Nanoseconds since its last change from which the status of a file is kept: FAT counts in steps of two seconds."""
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """A file that is to be checked, and a text with all of its options that matter to the result."""
 
     path: Path
@@ -44,26 +48,34 @@ class Results:
     disk: Disk = field(default_factory=Disk)
     _common: str = field(init=False)
     _pending: list[tuple[bytes, str]] = field(default_factory=list)
-    _paths: dict[str, Path] = field(default_factory=dict)
-    """Paths of files that several others import, by their names."""
 
     def __post_init__(self) -> None:
         self._common = repr((self.from_root, *surroundings()))
 
-    def find(self, asked: Sequence[Asked]) -> list[tuple[SourceFile, Read | Unread] | None]:
-        """For each file, the outcome that an earlier check has kept for it; None where it is to be checked.
+    def find(self, asked: Sequence[Asked]) -> list[tuple[str, Read | Unread] | None]:
+        """For each file, its name and the outcome that an earlier check has kept; None where it is to be checked.
 
         A caller with many files asks for :data:`AT_ONCE` of them at a time: all are in memory together.
         """
-        data = [_bytes(one.path) for one in asked]
-        keys = [
-            self._key(one, digest(held)) if held is not None else b"" for one, held in zip(asked, data, strict=True)
-        ]
+        digests = self._digests([os.path.abspath(one.path) for one in asked])
+        keys = [self._key(one, read) if read else b"" for one, read in zip(asked, digests, strict=True)]
         known = self.store.get([key for key in keys if key])
-        return [
-            self._restored(one, held, known[key]) if held is not None and key in known else None
-            for one, key, held in zip(asked, keys, data, strict=True)
-        ]
+        return [self._restored(one, known[key]) if key in known else None for one, key in zip(asked, keys, strict=True)]
+
+    def _digests(self, places: Sequence[str]) -> list[str]:
+        """The digests of files, of which those are read alone that have changed since their digest was kept."""
+        keys = [_hashed(f"digest\0{place}") for place in places]
+        known = self.store.get(keys)
+        now = time.time_ns()
+        for place, key in zip(places, keys, strict=True):
+            if self.disk.knows(place) or (status := Status.of(place)) is None:
+                continue
+            kept, _, read = known.get(key, "").rpartition(" ")
+            if kept == status.text:
+                self.disk.take(place, read)
+            elif (read := self.disk.digest(place)) and status.is_settled(now) and Status.of(place) == status:
+                self._pending.append((key, f"{status.text} {read}"))
+        return [self.disk.digest(place) for place in places]
 
     def add(self, asked: Asked, digest_of_file: str, answers: Answers, outcome: Read | Unread) -> None:
         """Keep an outcome that rests on the *answers* of the disk."""
@@ -84,34 +96,58 @@ class Results:
         self._pending = []
 
     def _key(self, asked: Asked, digest_of_file: str) -> bytes:
-        parts = "\0".join((self._common, asked.options, os.path.abspath(asked.path), digest_of_file))
-        return blake2b(parts.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+        return _hashed("\0".join((self._common, asked.options, os.path.abspath(asked.path), digest_of_file)))
 
-    def _restored(self, asked: Asked, data: bytes, text: str) -> tuple[SourceFile, Read | Unread] | None:
+    def _restored(self, asked: Asked, text: str) -> tuple[str, Read | Unread] | None:
         """The outcome in a text, if it still holds."""
         try:
             name = files.display_name(asked.path, from_root=self.from_root)
-            file = files.decode(data, name)
-            answers, outcome = outcomes.read(text, asked.path, file, self._companion)
-            return (file, outcome()) if hold(answers, self.disk) else None
+            answers, outcome = outcomes.read(text, asked.path, name, self._unchanged)
+            return (name, outcome()) if hold(answers, self.disk) else None
         except Exception:  # a damaged text, or a file that is gone by now: as if it had never been checked
             return None
 
-    def _companion(self, place: str) -> tuple[Path, SourceFile]:
-        """Another file, as it was when the disk was asked for its digest."""
-        path = self._paths.get(place) or self._paths.setdefault(place, Path(place))
-        known = self.disk.digest(place)
-        file = self.disk.read(path, from_root=self.from_root)
-        if self.disk.digest(place) != known:
+    def _unchanged(self, path: Path) -> SourceFile:
+        """The file at *path*, as it was when the disk was asked for its digest.  Raises :class:`ValueError`."""
+        place = files.absolute(path)
+        known = self.disk.digest(str(place))
+        file = self.disk.read(place, from_root=self.from_root)
+        if self.disk.digest(str(place)) != known:
             raise ValueError("changed")
-        return path, file
+        return file
 
 
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return reading.read(path)
-    except OSError:
-        return None
+class Status(NamedTuple):
+    """What the system says of a file's content without its being read: its bytes are the same where all of it is."""
+
+    size: int
+    modified: int
+    changed: int
+    """Time of the last change, which no program sets, in nanoseconds as ``modified``; Windows has none."""
+    number: int
+
+    @classmethod
+    def of(cls, place: str) -> Status | None:
+        """The status of the regular file at *place*; None where there is none."""
+        try:
+            status = os.stat(place)
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+    @property
+    def text(self) -> str:
+        return " ".join(map(str, self))
+
+    def is_settled(self, now: int) -> bool:
+        """Whether another change from *now* on would show: the clock of a file system may stand still for a while."""
+        return max(self.modified, self.changed) < now - SETTLED
+
+
+def _hashed(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
 def surroundings() -> tuple[object, ...]:

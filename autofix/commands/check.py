@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -24,13 +24,11 @@ from autofix.project.discovery import discover
 from autofix.project.layout import is_too_wide
 from autofix.report import formats, lines
 from autofix.report.base import Checked, Reporter
-from autofix.report.cells import in_cells
 from autofix.report.output import destination, replace
 from autofix.suppression import adding, baseline
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """Options for the use of the findings, and for their report."""
 
     fix: bool = False
@@ -79,8 +77,8 @@ def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
     if request.fix:
         left = report.left(plan.renewed())
         left.add_unused()
-    shown = in_cells(report)
-    told = Checked(shown, in_cells(left) if request.fix else shown, asked)
+    shown = in_places(report)
+    told = Checked(shown, in_places(left) if request.fix else shown, asked)
     with destination(request.output_file, sys.stderr if request.fix and standard_input else sys.stdout) as stream:
         reporter = kind(stream, quiet=request.quiet, verbose=request.verbose, fix=request.fix)
         reporter.colour = False if request.output_file is not None else None
@@ -90,6 +88,15 @@ def check(paths: Sequence[Path], request: Request, choices: Choices) -> Exit:
         else:
             reporter.findings(told)
     return report.exit(Exit.LEFT if reporter.is_left(told) and not request.exit_zero else Exit.CLEAN)
+
+
+def in_places(report: Outcomes) -> Outcomes:
+    """The outcomes with every place of a notebook in its cell."""
+    if all(one.file.notebook is None for one in report.results):
+        return report
+    from autofix.report.cells import in_cells  # most files are no notebooks
+
+    return in_cells(report)
 
 
 def kept_results(request: Request) -> Results | None:

@@ -15,7 +15,7 @@ from autofix.commands.launch import Bounds, limits, tell_of_kernel, warn_of_misp
 from autofix.commands.waiting import busy, tell
 from autofix.exits import Exit
 from autofix.project import files
-from autofix.project.notebook import SUFFIX
+from autofix.project.cells import SUFFIX
 from autofix.report import formats
 from autofix.report.base import Proved
 from autofix.report.cells import cells_of_file, proof_in_cells

@@ -11,7 +11,7 @@ import click
 
 from autofix.commands.waiting import tell
 from autofix.exits import Exit
-from autofix.project.notebook import SUFFIX
+from autofix.project.cells import SUFFIX
 from autofix.settings.discovery import FILES
 
 

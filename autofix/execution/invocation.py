@@ -22,7 +22,8 @@ from autofix.child.launchers import LAUNCHERS, LAUNCHING_MODULES, WITH_VALUE
 from autofix.codemods.source.nodes import Nodes
 from autofix.execution import kernels
 from autofix.execution.runner import Script, Way
-from autofix.project import files, imports, notebook
+from autofix.project import files, imports
+from autofix.project.cells import SUFFIX, name_of_cell
 from autofix.project.disk import Inquiry
 from autofix.project.layout import Layout, environment_roots, layout_of
 
@@ -82,7 +83,7 @@ class _Caller:
         self, path: Path, way: Way, args: Sequence[str], target: str = "", options: Sequence[str] = ()
     ) -> Invocation:
         """The invocation whose main source is at *path*."""
-        if path.suffix == notebook.SUFFIX and not self.is_there:
+        if path.suffix == SUFFIX and not self.is_there:
             return replace(self, cwd=files.absolute(path).parent, is_there=True).made(path, way, args, target, options)
         layout = self.layout(path)
         if not path.resolve().is_relative_to(layout.root):
@@ -219,7 +220,7 @@ class _Caller:
 
 def text_of_notebook(path: Path) -> str | None:
     """Text of a notebook's cells as one script; None for any other file.  Raises :class:`InvocationError`."""
-    if path.suffix != notebook.SUFFIX:
+    if path.suffix != SUFFIX:
         return None
     try:
         file = files.read(path)
@@ -228,7 +229,7 @@ def text_of_notebook(path: Path) -> str | None:
     broken = next(file.notebook.problems, None) if file.notebook is not None else None
     if broken is not None:
         cell, reason, line, column = broken
-        raise InvocationError(f"{notebook.name_of_cell(file.name, cell)}:{line}:{column}: {reason}")
+        raise InvocationError(f"{name_of_cell(file.name, cell)}:{line}:{column}: {reason}")
     return file.text
 
 

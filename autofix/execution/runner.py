@@ -22,8 +22,8 @@ from autofix.execution.launch import CHILD, Ending, Launch, launch, server_for
 from autofix.execution.record import RunRecord, not_started, parse, unsealed
 from autofix.execution.scratch import FULL, Scratch, is_full, no_room, scratch_copy
 from autofix.progress import SILENT, Watcher
+from autofix.project.cells import NotebookError
 from autofix.project.layout import import_roots
-from autofix.project.notebook import NotebookError
 
 
 class Way(StrEnum):

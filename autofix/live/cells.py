@@ -12,7 +12,7 @@ from autofix.codemods.facts.base import Span
 from autofix.codemods.source.program import with_spans
 from autofix.live.death import Explanation, explains, repaired_alone
 from autofix.project import files
-from autofix.project.notebook import cell_of
+from autofix.project.cells import cell_of
 from autofix.report.cells import Cells
 from autofix.report.view import View, story_of_finding
 

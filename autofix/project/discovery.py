@@ -9,10 +9,10 @@ from pathlib import Path
 
 from autofix.escaping import escaped
 from autofix.project import reading
+from autofix.project.cells import SUFFIX
 from autofix.project.files import absolute, display_name, reason_of
 from autofix.project.ignoring import innermost_first, is_ignored, read_gitignore, rules_above
 from autofix.project.layout import checkout_of
-from autofix.project.notebook import SUFFIX
 
 SKIPPED_FOLDERS = frozenset(
     [
@@ -65,10 +65,21 @@ def discover(
     cannot be read, *passed_by* is called with a message.
     """
     found: dict[str, Path] = {}
+    folders: dict[str, str] = {}
     for path in paths:
         for file in walk(path, passed_by or (lambda _: None), excluded) if path.is_dir() else [path]:
-            found.setdefault(os.path.realpath(file), file)
+            found.setdefault(_resolved(str(file), folders), file)
     return sorted(found.values(), key=lambda file: display_name(file))
+
+
+def _resolved(file: str, folders: dict[str, str]) -> str:
+    """The path of a *file* without symbolic links; *folders* keeps the paths of folders for the next file."""
+    if os.path.islink(file):
+        return os.path.realpath(file)
+    folder, name = os.path.split(file)
+    if (known := folders.get(folder)) is None:
+        known = folders[folder] = os.path.realpath(folder)
+    return os.path.join(known, name)
 
 
 def walk(
@@ -79,7 +90,7 @@ def walk(
     No link is followed to a folder, or out of the repository.
     """
     rules = rules_above(absolute(top))
-    checkout = checkout_of(absolute(top))
+    checkout = checkout_of(top.resolve())
     pending = [top]
     while pending:  # and not by a function within a function: folders may lie in folders a thousand levels deep
         here = pending.pop()
@@ -96,16 +107,18 @@ def walk(
         folders = []
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
-                is_left_out = excluded(here / entry.name, True) or is_environment(entry)
+                path = here / entry.name
+                is_left_out = excluded(path, True) or is_environment(entry)
                 if not is_left_out and not is_ignored(home / entry.name, above, is_folder=True):
-                    folders.append(here / entry.name)
+                    folders.append(path)
             elif entry.name.endswith((".py", SUFFIX)) and not is_ignored(home / entry.name, above):
-                if excluded(here / entry.name, False):
+                path = here / entry.name
+                if excluded(path, False):
                     continue
                 if reason := obstacle(entry, checkout):
-                    passed_by(f"{escaped(display_name(here / entry.name))}: skipped: {escaped(reason)}")
+                    passed_by(f"{escaped(display_name(path))}: skipped: {escaped(reason)}")
                 elif not is_folder(entry):
-                    yield here / entry.name
+                    yield path
         pending += reversed(folders)
 
 

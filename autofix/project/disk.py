@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from autofix.project import files, reading
-from autofix.project.layout import Layout, checkout_of, layout_of
+from autofix.project.layout import Known, Layout, checkout_of, import_roots, root_of
 
 MOST_BYTES = 16_000_000
 """Bytes of files that are kept in memory, for the next program that they belong to."""
@@ -32,7 +32,9 @@ class Disk:
         self._bytes = 0
         self._digests: dict[str, str] = {}
         self._layouts: dict[tuple[Path, Path, Path | None, tuple[Path, ...]], Layout] = {}
-        self._checkouts: dict[Path, Path | None] = {}
+        self._roots: Known = {}
+        self._checkouts: Known = {}
+        self._of_roots: dict[Path, Layout] = {}
         self._projects: dict[tuple[str, str], list[str]] = {}
         self._real: dict[str, str] = {}
         self.imported: dict[tuple[str, int, tuple[str, ...], tuple[str, ...]], tuple[tuple[Path, ...], Names]] = {}
@@ -84,19 +86,36 @@ class Disk:
             self._digests[path] = known
         return known
 
+    def knows(self, path: str) -> bool:
+        """Whether the digest of a file was asked for before."""
+        return path in self._digests
+
+    def take(self, path: str, read: str) -> None:
+        """Take the digest of a file from an earlier command, after which the file has not changed."""
+        self._digests[path] = read
+
     def layout(self, folder: Path, cwd: Path, *, root: Path | None = None, given: tuple[Path, ...] = ()) -> Layout:
-        """The project that the files right in *folder* belong to; *root* and *given* as for :func:`layout_of`."""
+        """The project of the files right in *folder*; *root* and *given* as for :func:`.layout.layout_of`."""
         key = folder, cwd, root, given
         known = self._layouts.get(key)
         if known is None:
-            known = self._layouts[key] = layout_of(folder / "file.py", root=root, cwd=cwd, given=given)
+            known = self._layouts[key] = self._layout_at(
+                root.resolve() if root is not None else root_of(self._resolved(folder), cwd, given, self._roots)
+            )
+        return known
+
+    def _layout_at(self, root: Path) -> Layout:
+        known = self._of_roots.get(root)
+        if known is None:
+            known = self._of_roots[root] = Layout(root, import_roots(root))
         return known
 
     def checkout(self, folder: Path) -> Path | None:
         """The repository that holds *folder*."""
-        if folder not in self._checkouts:
-            self._checkouts[folder] = checkout_of(folder)
-        return self._checkouts[folder]
+        return checkout_of(self._resolved(folder), self._checkouts)
+
+    def _resolved(self, folder: Path) -> Path:
+        return Path(self.real(str(folder)))
 
     def real(self, path: str) -> str:
         """The path without symbolic links."""

@@ -19,11 +19,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from autofix.escaping import escaped
-from autofix.project import notebook, reading
+from autofix.project import reading
+from autofix.project.cells import SUFFIX, NotebookError, OtherLanguage
 from autofix.project.layout import root_of
-from autofix.project.notebook import Notebook, NotebookError
+
+if TYPE_CHECKING:
+    from autofix.project.notebook import Notebook
 
 STANDARD_INPUT = "-"
 STDIN_NAME = "<stdin>"
@@ -67,6 +71,11 @@ class SourceFile:
     """The name of the codec, without the byte order mark, which ``data`` has or has not."""
     notebook: Notebook | None = field(default=None, repr=False)
     """The notebook, where ``data`` is one: ``text`` is the text of its cells then."""
+
+    @classmethod
+    def unread(cls, name: str) -> SourceFile:
+        """The file by its name alone, for who has no use for its text."""
+        return cls(name, b"", "", "utf-8")
 
     @property
     def has_bom(self) -> bool:
@@ -122,7 +131,7 @@ def display_name(path: Path, *, from_root: bool = False) -> str:
 def read(path: Path, name: str | None = None) -> SourceFile:
     """Read one source file.  Raises :class:`FileError` for one that cannot be read or decoded."""
     name = display_name(path) if name is None else name
-    most = LARGEST_NOTEBOOK if path.suffix == notebook.SUFFIX else reading.LARGEST_SOURCE
+    most = LARGEST_NOTEBOOK if path.suffix == SUFFIX else reading.LARGEST_SOURCE
     try:
         data = reading.read(path, most)
     except OSError as error:
@@ -135,7 +144,7 @@ def decode(data: bytes, name: str) -> SourceFile:
 
     Raises :class:`FileError` for bytes that are no text, or could not be written back.
     """
-    if name.endswith(notebook.SUFFIX):
+    if name.endswith(SUFFIX):
         return decode_notebook(data, name)
     try:
         encoding = declared_encoding(data)
@@ -163,11 +172,13 @@ def decode(data: bytes, name: str) -> SourceFile:
 
 def decode_notebook(data: bytes, name: str) -> SourceFile:
     """Decode a notebook.  Raises :class:`FileError`; :class:`PassedBy` for one whose kernel runs no Python."""
+    from autofix.project import notebook  # most files are none
+
     try:
         found = notebook.read(data.removeprefix(BOM_UTF8).decode())
     except UnicodeDecodeError as error:
         raise FileError(name, f"byte 0x{data[error.start]:02x} is not utf-8") from None
-    except notebook.OtherLanguage as error:
+    except OtherLanguage as error:
         raise PassedBy(name, f"skipped: {error.reason}") from None
     except NotebookError as error:
         raise FileError(name, error.reason, error.line, error.column) from None

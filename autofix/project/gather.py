@@ -18,31 +18,11 @@ from autofix.project import layout as layouts
 from autofix.project.disk import Inquiry
 from autofix.project.files import SourceFile
 from autofix.project.layout import Layout
+from autofix.project.members import Project
 
 MOST_FILES = 32
 MOST_TEXT = 400_000
 """Files, and characters in all, of one program: beyond them the reading would take longer than anybody waits."""
-
-
-@dataclass(frozen=True)
-class Project:
-    """A script, and the files that it brings with it."""
-
-    path: Path
-    file: SourceFile
-    companions: Mapping[str, tuple[Path, SourceFile]] = field(default_factory=dict)
-    """Path and content of each file, by its name in reports."""
-    roots: tuple[str, ...] = ()
-    """The folders, named as the files are, in which modules of the companions are looked for by their full names."""
-
-    @property
-    def others(self) -> dict[str, str]:
-        """The companions' texts."""
-        return {name: file.text for name, (_, file) in self.companions.items()}
-
-    def find(self, name: str) -> tuple[Path, SourceFile]:
-        """The file that reports call *name*."""
-        return (self.path, self.file) if name == self.file.name else self.companions[name]
 
 
 def gather(

@@ -43,19 +43,34 @@ def layout_of(path: Path, *, root: Path | None = None, cwd: Path | None = None, 
     return Layout(found, import_roots(found))
 
 
-def root_of(folder: Path, cwd: Path | None = None, given: Sequence[Path] = ()) -> Path:
-    """The root of the project that *folder*, resolved, belongs to."""
-    return marked_root(folder) or unmarked_root(folder, cwd, given)
+Known = dict[Path, Path | None]
+"""Folders that were looked at before, and what was found for them."""
 
 
-def marked_root(folder: Path) -> Path | None:
-    """The nearest of *folder* and the folders above it that holds a marker, below the home folder."""
+def root_of(folder: Path, cwd: Path | None = None, given: Sequence[Path] = (), known: Known | None = None) -> Path:
+    """The root of the project that *folder*, resolved, belongs to; *known* as for :func:`marked_root`."""
+    return marked_root(folder, known) or unmarked_root(folder, cwd, given)
+
+
+def marked_root(folder: Path, known: Known | None = None) -> Path | None:
+    """The nearest of *folder* and the folders above it that holds a marker, below the home folder.
+
+    *known* keeps the answer for the next call.
+    """
+    known = {} if known is None else known
+    found, passed = None, []
     for one in (folder, *folder.parents):
+        if one in known:
+            found = known[one]
+            break
+        passed.append(one)
         if is_too_wide(one):
-            return None
+            break
         if any((one / marker).exists() for marker in MARKERS):
-            return one
-    return None
+            found = one
+            break
+    known.update(dict.fromkeys(passed, found))
+    return found
 
 
 def names_from_root(paths: Sequence[Path]) -> list[str]:
@@ -74,13 +89,24 @@ def names_from_root(paths: Sequence[Path]) -> list[str]:
     return [path.relative_to(root).as_posix() for path in full]
 
 
-def checkout_of(folder: Path) -> Path | None:
+def checkout_of(folder: Path, known: Known | None = None) -> Path | None:
     """The outermost repository that holds *folder*, resolved; None where there is none.
 
-    A checkout is somebody else's: what it names outside of itself is none of its business.
+    A checkout is somebody else's: what it names outside of itself is none of its business.  *known* keeps the answer
+    for the next call.
     """
-    above = [one for one in (folder.resolve(), *folder.resolve().parents) if not is_too_wide(one)]
-    return next((one for one in reversed(above) if (one / ".git").exists()), None)
+    known = {} if known is None else known
+    found, passed = None, []
+    for one in (folder, *folder.parents):
+        if one in known:
+            found = known[one]
+            break
+        passed.append(one)
+    for one in reversed(passed):
+        if found is None and not is_too_wide(one) and (one / ".git").exists():
+            found = one
+        known[one] = found
+    return found
 
 
 def unmarked_root(folder: Path, cwd: Path | None, given: Sequence[Path] = ()) -> Path:

@@ -23,19 +23,24 @@ _PIPES = re.compile(r"/dev/fd/\d+|/proc/self/fd/\d+|/dev/stdin")
 """The names that shells and callers give to a pipe: a user who writes one means the data from the pipe."""
 
 
+def is_pipe(path: Path) -> bool:
+    """Whether *path* is a name that shells give to a pipe, whose data can be read once."""
+    return _PIPES.fullmatch(str(path)) is not None
+
+
 def read(path: Path, most: int = LARGEST_SOURCE) -> bytes:
     """Return the bytes of the regular file at *path*.
 
     Raises :class:`OSError` where it is none, where it cannot be read, and where it has more than *most* bytes.
     """
-    is_pipe = _PIPES.fullmatch(str(path)) is not None
-    if not is_pipe:
+    named = is_pipe(path)
+    if not named:
         _require_regular(os.stat(path))  # before it is opened, which some devices take for an order
     flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    if not is_pipe:  # the file may be another one by now
+    if not named:  # the file may be another one by now
         flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     with open(os.open(path, flags), "rb") as stream:
-        if not is_pipe:
+        if not named:
             _require_regular(os.fstat(stream.fileno()))
         data = stream.read(most + 1)
     if len(data) > most:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar
+from typing import IO, TYPE_CHECKING, ClassVar, NamedTuple
 
 from autofix.escaping import escaped_lines
 from autofix.outcomes import Outcomes
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from autofix.report.view import View
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(NamedTuple):
     """The outcome of ``check``."""
 
     found: Outcomes
@@ -49,8 +48,7 @@ class Repaired:
         return self.outcome.certificate is not None and self.outcome.certificate.proved
 
 
-@dataclass(frozen=True)
-class Proved:
+class Proved(NamedTuple):
     """The outcome of ``prove``."""
 
     certificate: Certificate

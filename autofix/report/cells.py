@@ -14,7 +14,8 @@ from autofix.edits import TextEdit
 from autofix.findings import Finding, Place
 from autofix.outcomes import Outcomes
 from autofix.project import notebook
-from autofix.project.notebook import Layout, Notebook, cell_of, name_of_cell
+from autofix.project.cells import SUFFIX, cell_of, name_of_cell
+from autofix.project.notebook import Layout, Notebook
 
 if TYPE_CHECKING:
     from autofix.execution.record import RunRecord
@@ -204,7 +205,7 @@ def _record(run: RunRecord, cells: Cells) -> RunRecord:
     """The record of a run whose error names the cell and the line in the cell."""
     error = run.error
     name = next(iter(cells.layouts), "")  # one at most, whose path in the run is another
-    if error is None or error.line is None or not name or not error.file.endswith(notebook.SUFFIX):
+    if error is None or error.line is None or not name or not error.file.endswith(SUFFIX):
         return run
     file, line = cells.place((name, error.line))
     return replace(run, error=replace(error, file=file, line=line))

@@ -14,7 +14,7 @@ from autofix import __version__
 from autofix.codemods.facts.base import Role, Span
 from autofix.findings import Finding
 from autofix.outcomes import in_order
-from autofix.project.notebook import cell_of
+from autofix.project.cells import cell_of
 
 if TYPE_CHECKING:
     from autofix.checking import Problem

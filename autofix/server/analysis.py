@@ -20,9 +20,9 @@ from autofix.edits import TextEdit, edits_of, text_edits
 from autofix.findings import Analysis, Finding
 from autofix.outcomes import Outcomes, in_order
 from autofix.project import files
+from autofix.project.cells import SUFFIX
 from autofix.project.disk import Disk, Inquiry
 from autofix.project.gather import gather
-from autofix.project.notebook import SUFFIX
 from autofix.report.cells import Cells, in_cells
 from autofix.server.carrying import Known
 from autofix.server.reports import Fix, Report, Request

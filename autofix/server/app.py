@@ -14,7 +14,7 @@ from pygls.lsp.server import LanguageServer
 from autofix import __version__
 from autofix.codemods.facts.base import Span
 from autofix.edits import TextEdit
-from autofix.project.notebook import cell_of
+from autofix.project.cells import cell_of
 from autofix.server import messages, notebooks, proving
 from autofix.server.notebooks import Cell, OpenNotebook
 from autofix.server.positions import Positions, path_of, uri_of

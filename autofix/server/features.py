@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from lsprotocol import types
 
-from autofix.project.notebook import cell_of
+from autofix.project.cells import cell_of
 from autofix.server import messages
 from autofix.server.app import Server, files_of
 from autofix.server.positions import path_of

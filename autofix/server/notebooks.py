@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lsprotocol import types
 from pygls.workspace import Workspace
 
-from autofix.project.notebook import name_of_cell
+from autofix.project.cells import name_of_cell
 
 SYNC = types.NotebookDocumentSyncOptions(
     [

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autofix.findings import Finding
-from autofix.project import files, notebook
+from autofix.project import files
+from autofix.project.cells import SUFFIX
 from autofix.project.git import GitError, git, require_revision
 
-SOURCES = ("*.py", f"*{notebook.SUFFIX}")
+SOURCES = ("*.py", f"*{SUFFIX}")
 
 
 class RevisionError(Exception):
@@ -66,7 +67,7 @@ def changed_since(revision: str, folder: Path) -> Changed:
 
 def in_program(path: str, lines: set[int]) -> tuple[int, ...]:
     """Changed *lines* of a file as lines of its program: a notebook's file lines are mapped to lines of its cells."""
-    if path.endswith(notebook.SUFFIX):
+    if path.endswith(SUFFIX):
         with suppress(files.FileError):
             known = files.read(Path(path)).notebook
             return tuple(known.program_lines(lines)) if known is not None else ()

@@ -94,7 +94,7 @@ def _was_followed(directive: Directive, results: Sequence[Result]) -> bool:
 
     Where there is no pass at all, code in a function may still go wrong in another program that calls it.
     """
-    around = [one.analysis for one in results if directive.span.path in one.analysis.program.texts]
+    around = [one.analysis for one in results if directive.span.path in one.names]
     reached = {place for one in around for place in one.passes - one.missed.keys()}
     missed = {place for one in around for place in one.missed}
     return all(one.complete for one in around) and missed <= reached and (bool(reached) or directive.depth == 0)

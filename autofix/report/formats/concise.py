@@ -8,7 +8,7 @@ from typing import ClassVar
 from autofix.escaping import escaped
 from autofix.findings import Finding
 from autofix.outcomes import Outcomes, in_order
-from autofix.project.notebook import cell_of
+from autofix.project.cells import cell_of
 from autofix.report import lines
 from autofix.report.base import Checked, Reporter
 from autofix.report.counts import counted

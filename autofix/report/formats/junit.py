@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from autofix.findings import Finding
 from autofix.outcomes import in_order
-from autofix.project.notebook import cell_of
+from autofix.project.cells import cell_of
 from autofix.report import lines
 from autofix.report.base import Checked, Reporter
 from autofix.report.story import shown

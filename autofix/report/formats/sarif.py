@@ -14,7 +14,7 @@ from autofix.codemods.facts.base import Span
 from autofix.edits import TextEdit
 from autofix.findings import Finding
 from autofix.outcomes import Outcomes, in_order
-from autofix.project.notebook import cell_of
+from autofix.project.cells import cell_of
 from autofix.report import documents, lines
 from autofix.report.base import Checked, Reporter
 from autofix.report.cells import span_of

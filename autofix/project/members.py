@@ -1,0 +1,30 @@
+"""A script, with the files of its project that it imports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autofix.project.files import SourceFile
+
+
+@dataclass(frozen=True)
+class Project:
+    """A script, and the files that it brings with it."""
+
+    path: Path
+    file: SourceFile
+    companions: Mapping[str, tuple[Path, SourceFile]] = field(default_factory=dict)
+    """Path and content of each file, by its name in reports."""
+    roots: tuple[str, ...] = ()
+    """The folders, named as the files are, in which modules of the companions are looked for by their full names."""
+
+    @property
+    def others(self) -> dict[str, str]:
+        """The companions' texts."""
+        return {name: file.text for name, (_, file) in self.companions.items()}
+
+    def find(self, name: str) -> tuple[Path, SourceFile]:
+        """The file that reports call *name*."""
+        return (self.path, self.file) if name == self.file.name else self.companions[name]
