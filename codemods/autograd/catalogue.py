@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 from typing import Any, NamedTuple
 
 POINTWISE, VIEW, VIEWS, REDUCTION = "pointwise", "view", "views", "reduction"
@@ -129,17 +129,27 @@ MAYBE_ITSELF = frozenset(
 
 @cache
 def _raw() -> dict[str, Any]:
-    read: dict[str, Any] = json.loads(files("autofix.codemods.autograd").joinpath("catalogue.json").read_text("utf-8"))
+    # importlib.resources does as much, and takes ten milliseconds to load.
+    data = get_data("autofix.codemods.autograd", "catalogue.json")
+    assert data is not None, "a loader without data"
+    read: dict[str, Any] = json.loads(data)
     return read
+
+
+def _rows() -> dict[str, dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = _raw()["operations"]
+    return rows
 
 
 @cache
 def operations() -> dict[str, Operation]:
     """All rows by their names."""
-    return {name: _operation(name, row) for name, row in _raw()["operations"].items()}
+    return {name: _operation(name) for name in _rows()}
 
 
-def _operation(name: str, row: dict[str, Any]) -> Operation:
+@cache
+def _operation(name: str) -> Operation:
+    row = _rows()[name]
     saves = {argument: tuple(saved) for argument, saved in row.get("saves", {}).items()}
     differentiable = row.get("differentiable", True)
     return Operation(
@@ -197,7 +207,7 @@ def distribution(kind: str) -> Family | None:
 def _entry(name: str) -> str:
     """The table's own name of an operation; empty where it has none."""
     name = _OTHER_NAMES.get(name, name)
-    return next((entry for family in _FAMILIES if (entry := family.format(name)) in operations()), "")
+    return next((entry for family in _FAMILIES if (entry := family.format(name)) in _rows()), "")
 
 
 def is_operation(name: str) -> bool:
@@ -220,9 +230,9 @@ def operation(name: str) -> Operation:
     special = name.startswith("__")
     plain = name if special else name.rstrip("_")
     entry = _entry(plain)
-    if name.endswith("_") and not special and f"{entry}_" in operations():
+    if name.endswith("_") and not special and f"{entry}_" in _rows():
         entry += "_"
-    return operations().get(entry, _UNKNOWN)
+    return _operation(entry) if entry in _rows() else _UNKNOWN
 
 
 def kind(name: str) -> str:
@@ -317,7 +327,7 @@ _MAKERS = frozenset("tensor as_tensor from_numpy linspace logspace".split())
 @cache
 def makers() -> frozenset[str]:
     """The functions of torch that make a tensor of numbers, or of random ones, and of no other tensor's graph."""
-    return _MAKERS | {name for name, row in operations().items() if row.kind == CREATION}
+    return _MAKERS | {name for name, row in _rows().items() if row["kind"] == CREATION}
 
 
 def picks(name: str) -> bool:
@@ -385,6 +395,7 @@ def _is_zero(value: object) -> bool:
     return isinstance(value, (int, float)) and value == 0
 
 
+@cache
 def module(kind: str) -> Module:
     """The row of a class of ``torch.nn``; one with parameters that are not known where there is none."""
     return modules().get(kind, Module(kind, parameters=("?",)))

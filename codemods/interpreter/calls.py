@@ -40,6 +40,7 @@ from autofix.codemods.interpreter.values import (
     Value,
     is_constant,
 )
+from autofix.codemods.source.nodes import walk
 from autofix.codemods.source.sources import Site
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ _OF_MODULES = frozenset("parameters named_parameters modules named_modules train
 
 def _models_in(function: ast.AST) -> frozenset[str]:
     """The names that a function calls, and of which it asks what modules alone have, before or after that."""
-    parts = list(ast.walk(function))
+    parts = walk(function)
     called = {part.func.id for part in parts if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
     asked = {
         part.value.id

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from autofix.codemods.autograd import groups
 from autofix.codemods.interpreter.frameworks import CALLED, STARTS, is_step
-from autofix.codemods.source.nodes import COMPREHENSIONS, Nodes
+from autofix.codemods.source.nodes import COMPREHENSIONS, Nodes, walk
 from autofix.codemods.source.reach import ImportedPasses, imported_passes
 from autofix.codemods.source.sources import Sources, last_name, parse
 
@@ -271,7 +271,7 @@ class Ways:
     def _begin_in(self, statement: ast.stmt) -> frozenset[str]:
         known = self._begun.get(statement)
         if known is None:
-            known = self._begun[statement] = frozenset(filter(None, map(self._word_of, ast.walk(statement))))
+            known = self._begun[statement] = frozenset(filter(None, map(self._word_of, walk(statement))))
         return known
 
     def _word_of(self, part: ast.AST) -> str:

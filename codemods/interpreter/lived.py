@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.values import Binding, Class, Instance, Mapping, Sequence, Symbol, Value
+from autofix.codemods.source.nodes import walk
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -66,7 +67,7 @@ def _changes(method: ast.AST) -> _Changes:
     raised: set[str] = set()
     filled: set[str] = set()
     given: set[str] = set()
-    for part in ast.walk(method):
+    for part in walk(method):
         match part:
             case ast.AugAssign(target=ast.Attribute(value=ast.Name(id="self"), attr=name), op=ast.Add()):
                 raised.add(name)

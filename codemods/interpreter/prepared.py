@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.values import Class, Function, Instance, Optimizer
+from autofix.codemods.source.nodes import walk
 
 _MOST = 4
 """Methods that are called before the entered one."""
@@ -60,7 +61,7 @@ def may_be_thawed(receiver: Instance, entered: str) -> bool:
 
 def _thaws(method: ast.AST) -> bool:
     """Whether a method sets ``requires_grad``, and not to False."""
-    for part in ast.walk(method):
+    for part in walk(method):
         match part:
             case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=value):
                 if not (isinstance(value, ast.Constant) and value.value is False):
@@ -127,7 +128,7 @@ def _attributes_unasked(node: ast.AST) -> frozenset[str]:
     """The attributes that a method uses so that None would fail, and never asks for."""
     used: set[ast.AST] = set()
     asked: set[ast.AST] = set()
-    for part in ast.walk(node):
+    for part in walk(node):
         match part:
             case ast.Attribute(value=one) | ast.Subscript(value=one) | ast.Call(func=one) | ast.Starred(value=one):
                 used.add(one)
@@ -150,6 +151,6 @@ def _attributes_set(node: ast.AST) -> frozenset[str]:
 
 
 def _of_self(node: ast.AST) -> Iterator[ast.Attribute]:
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self":
             yield part

@@ -54,6 +54,19 @@ def children(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def walk(node: ast.AST) -> list[ast.AST]:
+    """*node* and all nodes below it but for operators and contexts, by level: for trees without a :class:`Nodes`."""
+    found = [node]
+    for one in found:  # which grows meanwhile
+        for name in _FIELDS[type(one)]:
+            value = getattr(one, name, None)
+            if type(value) is list:
+                found += [part for part in value if isinstance(part, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
+
+
 def own_parts(statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.AST]]:
     """The nodes of a statement that are not in a statement inside it, each after the node around it."""
     pending: list[ast.AST] = [statement]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from autofix.codemods.interpreter.values import Value
@@ -66,7 +67,7 @@ class Models:
     ``"torch.nn.*"`` whatever lies below ``torch.nn``; the more is written out, the earlier a model is asked."""
 
     def __init__(self) -> None:
-        self._models: dict[str, Model] = {}
+        self._functions: dict[str, Callable[..., Value]] = {}
         self._found: dict[str, tuple[Model, ...]] = {}
 
     def __call__(self, *names: str) -> Callable[[Function], Function]:
@@ -74,9 +75,9 @@ class Models:
 
         def register(function: Function) -> Function:
             for name in names:
-                if name in self._models:
+                if name in self._functions:
                     raise ValueError(f"two models of {name}")
-                self._models[name] = Model(function)
+                self._functions[name] = function
             self._found.clear()
             return function
 
@@ -84,14 +85,14 @@ class Models:
 
     def names(self) -> list[str]:
         """The names of all that is modelled, in order."""
-        return sorted(self._models)
+        return sorted(self._functions)
 
     def asked(self, name: str) -> tuple[Model, ...]:
         """The models for the function or method called *name*, the closest first."""
         found = self._found.get(name)
         if found is None:
-            models = (self._models.get(pattern) for pattern in _patterns(name))
-            found = self._found[name] = tuple(model for model in models if model is not None)
+            functions = (self._functions.get(pattern) for pattern in _patterns(name))
+            found = self._found[name] = tuple(_model(function) for function in functions if function is not None)
         return found
 
     def call(
@@ -108,6 +109,12 @@ class Models:
                 if result is not DECLINED:
                     return result
         return DECLINED
+
+
+@cache
+def _model(function: Callable[..., Value]) -> Model:
+    """The model that a function is: most are asked by no program, and signatures take a while to read."""
+    return Model(function)
 
 
 def _patterns(name: str) -> list[str]:
