@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from libcst.codemod import CodemodContext
-
 from autofix.codemods.branches import computes_one_of_several, detaches_a_number
 from autofix.codemods.facts.base import Certainty, Fact, Span
 from autofix.codemods.facts.changed import LeafChanged, Overwritten, PartChanged
@@ -213,9 +211,7 @@ class _Search:
         only = None if seen.alone else path
         shown = seen if seen.alone else self.see(way, path)
         case = _Case(fact, way, seen, start, depth, self.tree(way.patched), only, shown)
-        rules = [
-            kind(CodemodContext(filename=way.patched.path)) for kind in self.codemods if isinstance(fact, kind.answers)
-        ]
+        rules = [kind() for kind in self.codemods if isinstance(fact, kind.answers)]
         for share in (_OF_ONE_CODEMOD, 1):
             is_short = False
             for rule in rules:
@@ -326,7 +322,7 @@ class _Search:
         """The first candidate for a fact, of the first codemod that has one; None where none has."""
         for kind in self.codemods:
             if isinstance(fact, kind.answers):
-                rule = kind(CodemodContext(filename=program.path))
+                rule = kind()
                 for candidate in _distinct(self.offers(rule, fact, tree), {program, *self.rejected}):
                     return rule, candidate
         return None

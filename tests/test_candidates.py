@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import libcst as cst
 import pytest
-from libcst.codemod import CodemodContext
 
 from autofix import engine
 from autofix.codemods import repair as search
@@ -165,13 +163,13 @@ for step in range(4):
 def offers(text: str) -> dict[str, str]:
     """Candidates for the facts of a program: the remedy of each, and the text that it leads to."""
     program = Program.of(text, "program.py")
-    tree, context = Tree(program), cst.codemod.CodemodContext()
+    tree = Tree(program)
     return {
         candidate.remedy: candidate.program.files[0].text
         for fact in analyze(program).facts
         for kind in all_codemods()
         if isinstance(fact, kind.answers)
-        for candidate in kind(context).offers(fact, tree)
+        for candidate in kind().offers(fact, tree)
     }
 
 
@@ -205,7 +203,7 @@ def test_parametrizations_are_cached_within_an_iteration() -> None:
     tree = Tree(Program.of(CACHED, "program.py"))
     made, failed = Span("program.py", 9, 15, 9, 37), Span("program.py", 12, 8, 12, 23)
     fact = StaleGraph(made=made, used=made, freed=failed, failed=failed)
-    kinds = [kind(cst.codemod.CodemodContext()) for kind in all_codemods() if kind.code == "AF109"]
+    kinds = [kind() for kind in all_codemods() if kind.code == "AF109"]
     (patched,) = [one.program.files[0].text for kind in kinds for one in kind.offers(fact, tree)]
     assert patched.endswith("lr=0.1)\n" + CACHED_WITHIN)
 
@@ -242,7 +240,7 @@ def test_stores_of_two_objects_that_are_read_together_are_emptied_together() -> 
 def test_what_is_no_program_is_not_offered() -> None:
     tree = Tree(Program.of("x + [1 for y in x]\n", "program.py"))
     fact = LeafChanged(changed=Span("program.py", 1, 0, 1, 1))
-    assert [one.remedy for one in Broken(cst.codemod.CodemodContext()).offers(fact, tree)] == ["x"]
+    assert [one.remedy for one in Broken().offers(fact, tree)] == ["x"]
 
 
 @pytest.mark.parametrize("how", ["sample", "numpy"])
@@ -264,7 +262,7 @@ def test_the_live_line_says_how_many_runs_there_may_be() -> None:
 
 
 def _offered(fact: Fact, text: str, code: str) -> list[Candidate]:
-    kinds = [kind(cst.codemod.CodemodContext()) for kind in all_codemods() if kind.code == code]
+    kinds = [kind() for kind in all_codemods() if kind.code == code]
     return [one for kind in kinds for one in kind.offers(fact, Tree(Program.of(text, "program.py")))]
 
 
@@ -506,8 +504,8 @@ for step in range(3):
     search = _Search(kinds)
     again = replace(search, steps=0, to_the_last=True)
     for kind in kinds:
-        first = list(search.offers(kind(CodemodContext()), fact, search.tree(program)))
-        later = list(again.offers(kind(CodemodContext()), fact, again.tree(program)))
+        first = list(search.offers(kind(), fact, search.tree(program)))
+        later = list(again.offers(kind(), fact, again.tree(program)))
         assert len(first) == len(later)
         assert all(one is other for one, other in zip(first, later, strict=True))
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from libcst.codemod import CodemodContext
-
 from autofix.codemods.branches import computes_one_of_several
 from autofix.codemods.facts.base import Fact, Span
 from autofix.codemods.facts.cut import CutGraph
@@ -244,10 +242,9 @@ class Search:
         """Distinct candidates for all facts that the evidence may mean, candidates for the likeliest meaning first."""
         kinds = sorted(all_codemods(), key=lambda kind: (kind.rank, kind.code))
         program = tree.program
-        context = CodemodContext(filename=program.path)
 
         def answers(fact: Fact) -> Iterator[tuple[Fact, Codemod, Candidate]]:
-            for rule in (kind(context) for kind in kinds if isinstance(fact, kind.answers)):
+            for rule in (kind() for kind in kinds if isinstance(fact, kind.answers)):
                 yield from ((fact, rule, candidate) for candidate in rule.offers(fact, tree))
 
         left = CANDIDATES

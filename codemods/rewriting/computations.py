@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import libcst as cst
-from libcst import matchers
 
 from autofix.codemods.autograd import catalogue
-from autofix.codemods.rewriting.nodes import Statement, calls_in, is_item, only_part, pairs_of
+from autofix.codemods.rewriting.nodes import Statement, calls_in, is_item, nodes_in, only_part, pairs_of
 from autofix.codemods.rewriting.tree import Tree
 
 
@@ -335,7 +334,7 @@ def _makes(value: cst.BaseExpression, tree: Tree) -> bool:
     if not isinstance(value, cst.Call):
         return False
     called = tree.function_called(value)
-    yields = called is not None and bool(matchers.findall(called, matchers.Yield()))
+    yields = called is not None and bool(nodes_in(called, cst.Yield))
     return yields or tree.called(value)[:1].isupper() or tree.called(value) in _ITERATORS
 
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import libcst as cst
-from libcst import matchers
 
 from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.rewriting.computations import targets_of
-from autofix.codemods.rewriting.nodes import Statement, calls_in, only_part, without_index
+from autofix.codemods.rewriting.nodes import Statement, calls_in, nodes_in, only_part, without_index
 from autofix.codemods.rewriting.tree import Tree
 
 
 def has_ratio(tree: Tree) -> bool:
     """Whether a loop of the program computes a ratio of new to old values, as PPO's updates do."""
-    return any(
-        isinstance(loop, (cst.For, cst.While)) and relates_to_old(loop, tree)
-        for module in tree.modules()
-        for loop in matchers.findall(module, matchers.For() | matchers.While())
-    )
+    return any(relates_to_old(loop, tree) for module in tree.modules() for loop in nodes_in(module, cst.For, cst.While))
 
 
 def relates_to_old(loop: Statement, tree: Tree) -> bool:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from abc import ABC, abstractmethod
+import sys
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import libcst as cst
-from libcst.codemod import CodemodCommand
 
 from autofix.codemods.facts.base import Fact, Span
 from autofix.codemods.promises import Keeps
-from autofix.codemods.repair import mend
 from autofix.codemods.rewriting import unsent
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
@@ -43,10 +42,29 @@ class Candidate:
         return self.patch.patched
 
 
-class Codemod(CodemodCommand, ABC):
+class _Kind(ABCMeta):
+    """Makes a codemod a command of LibCST as well, where it is loaded as one.
+
+    What LibCST's commands import takes a quarter of a second, which nobody else is to wait for.
+    """
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: object) -> type[Codemod]:
+        is_documented = namespace["__module__"].rpartition(".")[0] == _DOCUMENTED
+        if bases and (is_documented or "libcst.codemod" in sys.modules):
+            from autofix.codemods.command import Command
+
+            bases = bases if any(issubclass(one, Command) for one in bases) else (*bases, Command)
+        return super().__new__(cls, name, bases, namespace, **options)  # type: ignore[return-value]
+
+
+_DOCUMENTED = "autofix.codemods"
+"""Package from which LibCST's command line is told to take a codemod: ``autofix.codemods.detach_stored``."""
+
+
+class Codemod(metaclass=_Kind):
     """The base of every codemod.  A subclass's docstring is its user documentation: the first line, then sections.
 
-    Also a command of LibCST, ``python -m libcst.tool codemod``, by its module and class.
+    Also a command of LibCST, ``python -m libcst.tool codemod``, as ``autofix.codemods.`` with its module and class.
     """
 
     code: ClassVar[str] = ""
@@ -63,10 +81,6 @@ class Codemod(CodemodCommand, ABC):
     """Whether it corrects a pass over one loss that was meant for another: no other codemod repairs that."""
     renames: ClassVar[bool] = False
     """Whether it computes everything where it was, and only writes it another way."""
-
-    def __init_subclass__(cls, **options: object) -> None:
-        super().__init_subclass__(**options)
-        cls.DESCRIPTION = cls.title()
 
     @classmethod
     def title(cls) -> str:
@@ -91,11 +105,6 @@ class Codemod(CodemodCommand, ABC):
             return
         with suppress(cst.ParserSyntaxError):
             yield from filter(_is_python, self.candidates(fact, tree))
-
-    def transform_module_impl(self, tree: cst.Module) -> cst.Module:
-        """Repair every fact that this codemod answers (the interface of LibCST's command line)."""
-        mended = mend(Program.of(tree.code, self.context.filename or "<unknown>"), [type(self)])
-        return cst.parse_module(mended.patched.files[0].text)
 
 
 def _is_python(candidate: Candidate) -> bool:

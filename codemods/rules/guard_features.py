@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
-from libcst import matchers
 
 from autofix.codemods.facts.base import Fact, Span
 from autofix.codemods.facts.changed import Overwritten
@@ -35,7 +34,7 @@ from autofix.codemods.rewriting.detaching import detached, generated
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.moving import copied_before, moved_before
 from autofix.codemods.rewriting.no_grad import guarded
-from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part
+from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, nodes_in, only_part
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.ratios import is_ratio, is_value, old_operand, relates_to_old
 from autofix.codemods.rewriting.tree import Tree
@@ -54,8 +53,10 @@ def _writes_a_part(statement: Statement) -> bool:
         targets = [one.target for one in part.targets]
         parts = [each.value for one in targets if isinstance(one, cst.Tuple) for each in one.elements]
         return any(isinstance(one, cst.Subscript) and not _is_named(one) for one in (*targets, *parts))
-    copied = matchers.Attribute(value=matchers.Subscript(), attr=matchers.Name("copy_"))
-    return isinstance(part, cst.Expr) and matchers.matches(part.value, matchers.Call(func=copied))
+    match part:
+        case cst.Expr(value=cst.Call(func=cst.Attribute(value=cst.Subscript(), attr=cst.Name(value="copy_")))):
+            return True
+    return False
 
 
 def _is_named(item: cst.Subscript) -> bool:
@@ -197,7 +198,7 @@ class GuardFeatures(Codemod):
         if kept is None or kept not in tree.block_of(kept) or fact.together:
             return
         loop = _loop_behind(kept, tree)
-        if loop is not None and matchers.findall(loop, matchers.Yield()):
+        if loop is not None and nodes_in(loop, cst.Yield):
             run = computation(kept, tree.block_of(kept), tree)
             yield from self._move(run, loop, tree, ", ".join(sorted(targets_of(kept, tree))) or fact.name)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import libcst as cst
-from libcst import matchers
 
 from autofix.codemods.facts.base import Certainty, Fact, Span
 from autofix.codemods.facts.kept import GraphHeld
@@ -14,7 +13,7 @@ from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.detaching import detached, generated
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.no_grad import guarded
-from autofix.codemods.rewriting.nodes import calls_in, detach
+from autofix.codemods.rewriting.nodes import calls_in, detach, nodes_in
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
@@ -140,7 +139,7 @@ def _last_read(fact: GraphHeld, tree: Tree) -> Iterator[Candidate]:
         return
     later = block[block.index(kept) + 1 :]
     last = f"{fact.name}[-1]"
-    read = [item for one in later for item in matchers.findall(one, matchers.Subscript()) if tree.code(item) == last]
+    read = [item for one in later for item in nodes_in(one, cst.Subscript) if tree.code(item) == last]
     if read and isinstance(value, cst.Name) and not any(value.value in targets_of(one, tree) for one in later):
         edit = Edit(tree).change(value, detach)
         for item in read:
@@ -168,13 +167,18 @@ def _may_be_several(value: cst.BaseExpression, tree: Tree) -> bool:
 def _is_taken_apart(value: cst.BaseExpression, tree: Tree) -> bool:
     """Whether the value is unpacked in its function, or asked for an item by a number."""
     function = tree.function_of(value)
-    number = matchers.SubscriptElement(matchers.Index(matchers.Integer()))
-    several = matchers.AssignTarget(matchers.Tuple() | matchers.List())
-    picked = matchers.findall(function, matchers.Subscript(slice=[number]))
-    unpacked = matchers.findall(function, matchers.Assign(targets=[several]))
-    return any(
-        isinstance(one, (cst.Subscript, cst.Assign)) and one.value.deep_equals(value) for one in (*picked, *unpacked)
-    )
+    taken = map(_taken_apart, nodes_in(function, cst.Subscript, cst.Assign))
+    return any(one is not None and one.deep_equals(value) for one in taken)
+
+
+def _taken_apart(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """``out`` of ``out[0]`` and of ``loss, logits = out``; None for other nodes."""
+    match node:
+        case cst.Subscript(value=value, slice=[cst.SubscriptElement(slice=cst.Index(value=cst.Integer()))]):
+            return value
+        case cst.Assign(value=value, targets=[cst.AssignTarget(target=cst.Tuple() | cst.List())]):
+            return value
+    return None
 
 
 def _row_detached(row: cst.BaseExpression, tree: Tree) -> Patch:
