@@ -170,9 +170,12 @@ def run(words: tuple[str, ...], fix: bool, diff: bool, output_format: str, **oth
         raise click.UsageError("Missing SCRIPT, -m MODULE or -- COMMAND.")
     if diff and (fix or output_format == "json"):
         raise click.UsageError("--diff prints the patch alone: leave out --fix and --output-format json.")
-    from autofix.commands.run import run as command
+    from autofix.commands.launch import begun, bounds_of
 
-    return command(unmarked(words), fix=fix, output_format="diff" if diff else output_format, **others)
+    program, bounds = begun(unmarked(words), bounds_of(others))
+    from autofix.commands.run import run as command  # while torch is imported
+
+    return command(program, bounds, fix=fix, output_format="diff" if diff else output_format, **others)
 
 
 @cli.command(
@@ -219,9 +222,12 @@ def prove(words: tuple[str, ...], patch: Path | None, against: str | None, outpu
         else:
             fixed = SCRIPT.convert(argument(words[1:], "Missing FIXED or --patch DIFF."), None, None)
             words = (words[0], *words[2:])
-    from autofix.commands.prove import prove as command
+    from autofix.commands.launch import begun, bounds_of
 
-    return command(words, fixed, patch=patch, against=against, output_format=output_format, **others)
+    program, bounds = begun(words, bounds_of(others))
+    from autofix.commands.prove import prove as command  # while torch is imported
+
+    return command(program, bounds, fixed, patch=patch, against=against, output_format=output_format, **others)
 
 
 def argument(rest: Sequence[str], missing: str) -> str:

@@ -76,7 +76,8 @@ def repair(script: Script, limits: Limits, *, static: bool = True) -> Repair:
     that cannot be read.
     """
     source = files.read(script.path)
-    warm_up(script, limits)
+    if limits.warm:
+        warm_up(script, limits.python)
     engine.check_syntax(source.text, source.name)
     project = project_of(script, source, limits)
     nothing = Program.of(source.text, source.name, project.others, project.roots)

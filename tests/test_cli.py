@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from autofix import __version__, engine, exits
+from autofix import __version__, engine, exits, repair  # noqa: F401 - repair is loaded before a test replaces the proof
 from autofix.child.job import Watched
 from autofix.child.recorded import RunError
 from autofix.cli import main

@@ -36,6 +36,11 @@ class Bounds(TypedDict):
     allow_write: tuple[str, ...]
 
 
+def bounds_of(options: dict[str, Any]) -> Bounds:
+    """The bounds among the *options* of a command, which they are taken from."""
+    return Bounds(**{name: options.pop(name) for name in Bounds.__annotations__})  # type: ignore[no-any-return, typeddict-item]
+
+
 BUDGET = 600.0
 """Seconds for all runs, where nobody says another number."""
 
@@ -69,6 +74,17 @@ def with_settings(words: Sequence[str], bounds: Bounds) -> tuple[Invocation, Bou
     chosen["budget"] = bounds["budget"] or settings.budget or BUDGET
     is_same = (chosen["root"], chosen["python"]) == (bounds["root"], bounds["python"])
     return program if is_same else started(words, chosen), chosen
+
+
+def begun(words: Sequence[str], bounds: Bounds) -> tuple[Invocation, Bounds]:
+    """As :func:`with_settings`, with the program's interpreter on its way: it imports torch for longer than anything
+    else takes that a command does before the first run.
+    """
+    from autofix.execution.runner import warm_up
+
+    program, chosen = with_settings(words, bounds)
+    warm_up(program.script, program.python)
+    return program, chosen
 
 
 def limits(bounds: Bounds, python: str, watcher: Watcher[Any] | None = None) -> Limits:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import click
 
 from autofix import pages
-from autofix.commands.launch import Bounds, limits, tell_of_kernel, warn_of_misplaced, with_settings
+from autofix.commands.launch import Bounds, limits, tell_of_kernel, warn_of_misplaced
 from autofix.commands.waiting import busy, tell
 from autofix.exits import Exit
 from autofix.project import files
@@ -21,11 +20,13 @@ from autofix.report.base import Proved
 from autofix.report.cells import cells_of_file, proof_in_cells
 
 if TYPE_CHECKING:
+    from autofix.execution.invocation import Invocation
     from autofix.proof.prove import Certificate, Limits, Script
 
 
 def prove(
-    words: Sequence[str],
+    program: Invocation,
+    bounds: Bounds,
     fixed: Path | None,
     *,
     patch: Path | None,
@@ -34,7 +35,6 @@ def prove(
     output_format: str,
     quiet: bool,
     verbose: bool,
-    **bounds: Unpack[Bounds],
 ) -> Exit:
     """Hold a repair that somebody else made to the proof, and report.
 
@@ -45,10 +45,9 @@ def prove(
 
     if html is not None:
         pages.require(html)
-    program, chosen = with_settings(words, bounds)
     if program.script.path.suffix == SUFFIX and (patch is not None or against is not None):
         raise click.UsageError("A notebook is judged against another one: autofix prove BROKEN.ipynb FIXED.ipynb")
-    original, within = program.script, limits(chosen, program.python)
+    original, within = program.script, limits(bounds, program.python)
     if not quiet:
         warn_of_misplaced("prove", original)
         tell_of_kernel(program)

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 from autofix import engine, pages
 from autofix.checking import Problem, Result
-from autofix.commands.launch import Bounds, limits, tell_of_kernel, warn_of_misplaced, with_settings
+from autofix.commands.launch import Bounds, limits, tell_of_kernel, warn_of_misplaced
 from autofix.commands.waiting import tell
 from autofix.exits import Exit
 from autofix.outcomes import Outcomes
@@ -21,12 +21,14 @@ from autofix.report.cells import in_cells, repair_in_cells, view_in_cells
 from autofix.report.terminal import wants_colour
 
 if TYPE_CHECKING:
+    from autofix.execution.invocation import Invocation
     from autofix.proof.prove import Script
     from autofix.repair import Repair
 
 
 def run(
-    words: Sequence[str],
+    program: Invocation,
+    bounds: Bounds,
     *,
     static: bool,
     fix: bool,
@@ -34,19 +36,17 @@ def run(
     html: Path | None,
     quiet: bool,
     verbose: bool,
-    **bounds: Unpack[Bounds],
 ) -> Exit:
-    """Repair the program of *words* and prove the repair.  Only a proved patch is written, or handed to a program."""
+    """Repair a *program* and prove the repair.  Only a proved patch is written, or handed to a program."""
     from autofix.repair import repair
 
     if html is not None:
         pages.require(html)
-    program, chosen = with_settings(words, bounds)
     original = program.script
     names = (["html"] if html else []) + [output_format]
     reporters = [formats.reporter(name)(sys.stdout, quiet=quiet, verbose=verbose, fix=fix) for name in names]
     watcher = live.Report(Early(reporters, original), live=wants_colour(sys.stderr), echo=verbose)
-    within = limits(chosen, program.python, watcher)
+    within = limits(bounds, program.python, watcher)
     if not quiet:
         warn_of_misplaced("run", original)
         tell_of_kernel(program)

@@ -195,6 +195,8 @@ class WarmServer:
     def close(self) -> None:
         """End the server and all that it runs."""
         self._control.close()
+        if not self._ready:  # it still imports torch, and runs nothing yet
+            self._process.kill()
         try:
             by_itself = self._process.wait(10) == 0
         except subprocess.TimeoutExpired:

@@ -261,10 +261,10 @@ def _read(events: bytes, seal: str, ending: Ending, limits: Limits) -> RunRecord
     return parse(lines, output=ending.output, seconds=ending.seconds, timed_out=ending.timed_out)
 
 
-def warm_up(script: Script, limits: Limits) -> None:
-    """Let the interpreter of *script* import torch while the caller does something else.  Returns at once."""
-    if limits.warm and hasattr(os, "fork"):
-        server_for(limits.python, environment(None), kernel=script.way is Way.NOTEBOOK)
+def warm_up(script: Script, python: str) -> None:
+    """Let the interpreter *python* import torch for *script* while the caller does something else.  Returns at once."""
+    if hasattr(os, "fork") and not script.options and script.way is not Way.COMMAND:
+        server_for(python, environment(None), kernel=script.way is Way.NOTEBOOK)
 
 
 def default_memory() -> int:
