@@ -76,6 +76,81 @@ for step in range(3):
 """,
         True,
     ),
+    "gradient penalty on a graph that is not kept": (
+        """
+for step in range(3):
+    mixed = torch.rand(16, 2).requires_grad_(True)
+    slope = grad(net(mixed).sum(), mixed)[0]
+    loss = net(points).mean() + 10 * (slope.norm(2, dim=1) - 1).pow(2).mean()
+""",
+        True,
+    ),
+    "gradient penalty in a method": (
+        """
+class Trainer:
+    def penalty(self, x):
+        x = x.detach().requires_grad_()
+        total = net(x).sum()
+        return torch.autograd.grad(outputs=total, inputs=[x])[0].flatten(1).pow(2).sum(1).mean()
+    def losses(self):
+        return {"fit": net(points).pow(2).mean(), "penalty": 0.5 * self.penalty(torch.rand(16, 2))}
+trainer = Trainer()
+for step in range(3):
+    losses = trainer.losses()
+    loss = sum(losses.values())
+""",
+        True,
+    ),
+    "gradient penalties of several batches": (
+        """
+for step in range(3):
+    penalties = []
+    for _ in range(2):
+        mixed = torch.rand(16, 2).requires_grad_(True)
+        penalties.append(grad(net(mixed).sum(), mixed)[0].norm())
+    loss = net(points).mean() + torch.stack(penalties).mean()
+""",
+        True,
+    ),
+    "gradient of the last iteration": (
+        """
+before = torch.zeros(())
+for step in range(3):
+    loss = net(points).mean() + before
+    mixed = torch.rand(16, 2).requires_grad_(True)
+    before = grad(net(mixed).sum(), mixed)[0].norm()
+""",
+        False,
+    ),
+    "direction of an attack": (
+        """
+for step in range(3):
+    mixed = torch.rand(16, 2).requires_grad_(True)
+    slope = grad(net(mixed).sum(), mixed)[0]
+    loss = net(points).mean() + net(mixed.detach() + 0.1 * slope.sign()).pow(2).mean()
+""",
+        False,
+    ),
+    "gradient that is matched": (
+        """
+other = nn.Linear(2, 1)
+for step in range(3):
+    mixed = torch.rand(16, 2).requires_grad_(True)
+    slope = grad(other(mixed).sum(), mixed)[0]
+    loss = net(points).mean() + (net(mixed.detach()) - slope).pow(2).mean()
+""",
+        False,
+    ),
+    "step of adapted weights": (
+        """
+for step in range(3):
+    first = net[0](points).pow(2).mean()
+    slope = grad(first, net[0].weight)[0]
+    adapted = net[0].weight - 0.1 * slope
+    loss = net[2](torch.tanh(nn.functional.linear(points, adapted, net[0].bias))).pow(2).mean()
+""",
+        False,
+    ),
     "places of largest values": (
         """
 for step in range(3):

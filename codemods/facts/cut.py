@@ -77,8 +77,10 @@ class CutGraph(Fact):
         what = f"`{self.name}`" if self.name else "the loss"
         hows = {drop.how for drop in self.drops}
         if self.constant:
-            term = "copy of a list of tensors" if hows == {"tensors"} else "number"
-            return f"a term of {what} has no graph: it is a {term}, and trains nothing"
+            term = "a copy of a list of tensors" if hows == {"tensors"} else "a number"
+            if "grad" in hows:
+                term = "computed from a gradient that was taken without `create_graph=True`"
+            return f"a term of {what} has no graph: it is {term}, and trains nothing"
         if self.beside:
             return f"a part of {what} has no graph, and nothing that it was computed from is trained"
         if self.silent:

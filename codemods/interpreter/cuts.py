@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue, groups
-from autofix.codemods.autograd.graph import Detachment, DetachSite, Leaf, Node, Operand, Saved
+from autofix.codemods.autograd.graph import BackwardCall, Detachment, DetachSite, Leaf, Node, Operand, Saved
 from autofix.codemods.autograd.walks import leaves_under, nodes_under
 from autofix.codemods.facts.parts import ARRAY_OF_SEVERAL, TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter import written
@@ -447,8 +447,20 @@ def _is_spent(detachment: Detachment, reader: Node) -> bool:
 
     It is what the last iteration left: ``shift = loss.item()``.
     """
-    lost = nodes_under(node for one in detachment.cuts for node in one.nodes)
-    return any(node.freed_by is not None and node.freed_by.clock < reader.clock for node in lost)
+    return any(
+        node.freed_by is not None and node.freed_by.clock < reader.clock and not _takes(node.freed_by, cut, reader)
+        for cut in detachment.cuts
+        for node in nodes_under(cut.nodes)
+    )
+
+
+def _takes(freed_by: BackwardCall, cut: DetachSite, reader: Node) -> bool:
+    """Whether the pass is the very call of ``autograd.grad`` that took the gradient which *reader* computes with.
+
+    Given ``create_graph=True``, it would have freed nothing.
+    """
+    same_iteration = freed_by.loops[: len(reader.loops)] == reader.loops
+    return cut.how == "grad" and freed_by.site == cut.site and same_iteration
 
 
 def _sums(tops: Iterable[Node]) -> set[Node]:
