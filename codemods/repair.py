@@ -357,18 +357,17 @@ class _Search:
         patch = Patch(program, tuple(edits))
         if patch.patched in self.rejected or not _compiles(patch.patched):
             return None
+        is_old = isinstance(chosen[0][0], _OLD)
+        # The release of one total may release those that it is added to: then each is repaired in its turn.
+        first = min(chosen, key=lambda one: one[0].cause)[2]
+        if not is_old and len(set(map(_kept, self.see(first.patch).facts))) < len(set(map(_kept, seen.facts))) - 1:
+            return None
         after = self.see(patch)
         read = after if seen.complete else replace(after, complete=True)  # of both programs, as much was read
         for fact, rule, candidate in chosen:
             if not judge(patch, seen, read, fact, candidate.keeps).stands or rule.objection(fact, after.facts, patch):
                 return None
         if self._touches_spared(after, patch):
-            return None
-        if isinstance(chosen[0][0], _OLD):
-            return _Reached(patch, after, _repairs_of(chosen, tree))
-        # The release of one total may release those that it is added to: then each is repaired in its turn.
-        first = min(chosen, key=lambda one: one[0].cause)[2]
-        if len(set(map(_kept, self.see(first.patch).facts))) < len(set(map(_kept, seen.facts))) - 1:
             return None
         return _Reached(patch, after, _repairs_of(chosen, tree))
 

@@ -9,6 +9,7 @@ import pytest
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from autofix.codemods.rewriting import one_line
+from autofix.codemods.rewriting.nodes import children
 from autofix.codemods.rewriting.origins import places_in, render
 
 FIXTURES = sorted((Path(__file__).parent.parent / "fixtures").glob("*/broken.py"))
@@ -92,3 +93,55 @@ def test_of_the_statements_that_a_tree_has_in_common_only_the_rows_are_remembere
     assert all((id(one.node), one.line) in lines for one in written)
     rows = [one.node for one in every if isinstance(one.node, cst.EmptyLine)]
     assert [one.node for one in written if isinstance(one.node, cst.EmptyLine)] == rows
+
+
+GRAMMAR = '''\
+@decorated(1)
+async def f(a, /, b: int = 1, *c, d=2, **e) -> int:
+    """Text."""
+    global g
+    async with x as y, z:
+        await h
+    async for i in [j async for j in k if l]:
+        yield i
+    return (yield from m)
+class C(B, metaclass=M):
+    n: int = 3; o = p = 4
+    del q[1:2, ...], r.s
+for t, *u in v:
+    continue
+else:
+    pass
+while not w: break
+try:
+    assert a, b
+except (A, B) as c:
+    raise d from e
+else:
+    import a.b as c, d
+finally:
+    from .. import e as f, g
+try:
+    pass
+except* F:
+    raise
+with (open(a) as b, c): pass
+match a:
+    case {"k": 1, **rest} | [b, *c] if d: pass
+    case C(e, f=g) as h: pass
+    case -1 | "s" | None | x.y: pass
+lambda a, *, b=1: (c := a if b else d)
+{**a, b: c}; {d, *e}; {f: g for f in h}; {i for i in j}; (k for k in l)
+f"{a!r:>{b}}" "c"; a @= b < c <= d is not e; ~a ** -b, a[b][c:d:e]; print(*a, **b)
+'''
+
+
+def test_children_are_those_that_libcst_visits() -> None:
+    texts = [path.read_text("utf-8") for path in FIXTURES[::10]]
+    for text in (GRAMMAR, *texts, GRAMMAR):
+        pending: list[cst.CSTNode] = [cst.parse_module(text)]
+        while pending:
+            node = pending.pop()
+            found = children(node)
+            assert list(map(id, found)) == list(map(id, node.children)), type(node)
+            pending += found

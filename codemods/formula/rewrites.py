@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 import libcst as cst
 
 from autofix.codemods.formula.values import Change
-from autofix.codemods.rewriting.nodes import method_call, parenthesised
+from autofix.codemods.rewriting.nodes import children, method_call, parenthesised
 from autofix.codemods.rewriting.tree import Tree
 
 
@@ -108,7 +108,7 @@ def nodes_in(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     while stack:
         part = stack.pop()
         yield part
-        stack.extend(part.children)
+        stack.extend(children(part))
 
 
 def functions_in(module: cst.Module) -> list[cst.FunctionDef]:

@@ -12,7 +12,7 @@ from autofix.codemods.formula.calls import Calls
 from autofix.codemods.formula.rewrites import out_of_place
 from autofix.codemods.formula.twins import FUNCTIONS
 from autofix.codemods.formula.values import NUMBER, OTHER, TENSOR, Change, Kind, Value, joined
-from autofix.codemods.rewriting.nodes import only_part
+from autofix.codemods.rewriting.nodes import children, only_part
 
 _OPERATORS: dict[type[cst.BaseAugOp], cst.BaseBinaryOp] = {
     cst.AddAssign: cst.Add(),
@@ -106,7 +106,7 @@ class Statements(Calls):
             case cst.Assert():
                 self._test(node.test)
             case cst.Raise() | cst.Del() | cst.Match():
-                for part in node.children:
+                for part in children(node):
                     self._mention(part)
 
     def _with(self, node: cst.With) -> None:
@@ -194,7 +194,7 @@ class Statements(Calls):
                         self.refuse("a value that is taken apart")
                     self._assign(element.value, item, (key, at))
             case _:
-                for part in target.children:
+                for part in children(target):
                     if isinstance(part, cst.BaseExpression) and self.eval(part).live:
                         self.refuse("an array that is written to")
                 if value.live:

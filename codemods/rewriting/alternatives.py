@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from autofix.codemods.rewriting.computations import targets_of
-from autofix.codemods.rewriting.nodes import Statement
+from autofix.codemods.rewriting.nodes import Statement, children
 from autofix.codemods.rewriting.tree import Tree
 
 
@@ -89,7 +89,7 @@ def _stored(statement: cst.CSTNode, tree: Tree) -> set[str]:
 
 
 def _assignments(choice: cst.CSTNode, tree: Tree) -> Iterator[Statement]:
-    for child in choice.children:
+    for child in children(choice):
         if isinstance(child, cst.SimpleStatementLine):
             yield child
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from autofix.codemods.autograd import catalogue
+from autofix.codemods.rewriting.nodes import children
 from autofix.codemods.rewriting.tree import Tree
 
 
@@ -45,5 +46,5 @@ def is_place(node: cst.CSTNode) -> bool:
         part = pending.pop()
         if isinstance(part, (cst.Call, cst.NamedExpr, cst.Await)):
             return False
-        pending.extend(part.children)
+        pending.extend(children(part))
     return isinstance(node, (cst.Name, cst.Attribute, cst.Subscript))

@@ -8,7 +8,7 @@ from functools import cached_property
 import libcst as cst
 
 from autofix.codemods.rewriting import one_line
-from autofix.codemods.rewriting.nodes import COMPOUND, Statement, names_below
+from autofix.codemods.rewriting.nodes import COMPOUND, Statement, children, names_below
 from autofix.codemods.rewriting.origins import Place, filled, origins, places_in, render
 from autofix.codemods.rewriting.patch import Line, lines_of
 from autofix.codemods.rewriting.tabs import Indents
@@ -45,10 +45,10 @@ class ParsedModule:
         stack: list[cst.CSTNode] = [self.node]
         while stack:
             node = stack.pop()
-            self.children[node] = children = node.children
-            for child in children:
+            self.children[node] = below = children(node)
+            for child in below:
                 self.parents[child] = node
-            stack.extend(children)
+            stack.extend(below)
 
     def written(
         self,

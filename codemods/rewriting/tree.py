@@ -8,7 +8,16 @@ from typing import TypeVar
 import libcst as cst
 
 from autofix.codemods.facts.base import Span
-from autofix.codemods.rewriting.nodes import Statement, calls_in, in_the_tree, is_item, names_below, only_part, pairs_of
+from autofix.codemods.rewriting.nodes import (
+    Statement,
+    calls_in,
+    children,
+    in_the_tree,
+    is_item,
+    names_below,
+    only_part,
+    pairs_of,
+)
 from autofix.codemods.rewriting.origins import Place
 from autofix.codemods.rewriting.parsed import ParsedModule, parsed
 from autofix.codemods.rewriting.patch import Patch
@@ -239,7 +248,7 @@ class Tree:
         for module in self._modules.values():
             if node in module.children:
                 return module.children[node]
-        return node.children
+        return children(node)
 
     def called(self, call: cst.Call) -> str:
         """The last part of a called function's name: ``randn`` of ``torch.randn(3)``."""

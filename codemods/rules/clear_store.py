@@ -13,7 +13,7 @@ from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.facts.parts import Form
 from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, without_index
+from autofix.codemods.rewriting.nodes import Statement, calls_in, children, detach, only_part, without_index
 from autofix.codemods.rewriting.roles import steps
 from autofix.codemods.rewriting.stores import (
     clears,
@@ -561,7 +561,7 @@ def _comprehended(statement: Statement, name: str, tree: Tree) -> list[str]:
         if isinstance(node, cst.CompFor) and name in {one.value for one in tree.names_in(node.target)}:
             tests = [f"if {' and '.join(tree.code(one.test) for one in node.ifs)}:"] if node.ifs else []
             return [f"for {tree.code(node.target)} in {tree.code(node.iter)}:", *tests]
-        pending.extend(node.children)
+        pending.extend(children(node))
     return []
 
 
@@ -635,7 +635,7 @@ def _leaves(statement: Statement) -> bool:
         node = pending.pop()
         if isinstance(node, cst.Return):
             return True
-        pending.extend(node.children)
+        pending.extend(children(node))
     return False
 
 

@@ -10,7 +10,7 @@ from autofix.codemods.facts.changed import Overwritten
 from autofix.codemods.facts.parts import Carrier, Form
 from autofix.codemods.rewriting.changed import base_of, is_place, root_of
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import Statement, method_call, only_part, operands_of, pairs_of
+from autofix.codemods.rewriting.nodes import Statement, children, method_call, only_part, operands_of, pairs_of
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate
 
@@ -195,4 +195,4 @@ def _mentions(node: cst.CSTNode | None, name: str, tree: Tree) -> Iterator[cst.B
         elif isinstance(part, cst.Arg):
             pending.append(part.value)
         else:
-            pending.extend(part.children)
+            pending.extend(children(part))

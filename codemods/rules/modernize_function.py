@@ -13,7 +13,7 @@ from autofix.codemods.facts.legacy import LegacyFunction
 from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.kept_functions import handed_to_forward
-from autofix.codemods.rewriting.nodes import is_docstring
+from autofix.codemods.rewriting.nodes import children, is_docstring
 from autofix.codemods.rewriting.old_functions import (
     has_self,
     returns_fit,
@@ -171,7 +171,7 @@ def _mentions(owner: cst.ClassDef, init: cst.FunctionDef | None, tree: Tree) -> 
             if isinstance(node, cst.Name) and node.value == wanted and node is not owner.name:
                 found.append(node)
             if node is not init:
-                pending.extend(node.children)
+                pending.extend(children(node))
     return found
 
 

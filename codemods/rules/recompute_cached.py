@@ -12,7 +12,7 @@ from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.facts.parts import CACHES
 from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import Statement, detach, only_part
+from autofix.codemods.rewriting.nodes import Statement, children, detach, only_part
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
@@ -290,5 +290,5 @@ def _strings(node: cst.CSTNode) -> set[str]:
         one = pending.pop()
         if isinstance(one, cst.SimpleString) and isinstance(one.evaluated_value, str):
             found.add(one.evaluated_value)
-        pending.extend(one.children)
+        pending.extend(children(one))
     return found

@@ -11,7 +11,7 @@ from autofix.codemods.facts.changed import Overwritten
 from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import Statement
+from autofix.codemods.rewriting.nodes import Statement, children
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 
@@ -95,5 +95,5 @@ def _grows(statement: Statement, name: str, tree: Tree) -> bool:
         elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _GROWING:
             if tree.code(node.func.value) == name:
                 return True
-        pending.extend(node.children)
+        pending.extend(children(node))
     return False

@@ -18,7 +18,7 @@ from autofix.codemods.rewriting.changed import root_of
 from autofix.codemods.rewriting.computations import compared_with_new, is_carried_on, takes_an_item, targets_of
 from autofix.codemods.rewriting.detaching import detach_by_form, detached_code
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import Statement, detach, only_part, with_keyword
+from autofix.codemods.rewriting.nodes import Statement, children, detach, only_part, with_keyword
 from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.rewriting.ratios import relates_to_old
 from autofix.codemods.rewriting.tree import Tree
@@ -468,4 +468,4 @@ def _values(*nodes: cst.CSTNode) -> Iterator[cst.BaseExpression]:
         elif isinstance(node, cst.Call):
             pending.extend(argument.value for argument in node.args)
         else:
-            pending.extend(child for child in node.children)
+            pending.extend(child for child in children(node))
