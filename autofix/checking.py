@@ -25,7 +25,7 @@ from autofix.project import files, reading
 from autofix.project.cells import name_of_cell
 from autofix.project.disk import Answers, Disk, Inquiry, digest
 from autofix.project.layout import Layout
-from autofix.project.members import Project
+from autofix.project.members import Project, unread
 
 FEW = 8
 """Number of files up to which starting worker processes costs more time than it saves."""
@@ -139,7 +139,7 @@ def _brief(path: Path, result: Result, options: Options) -> Result:
     analysis, project = result.analysis, result.project
     file = files.SourceFile.unread(result.file.name)
     whole = project.companions if len(analysis.program.files) > 1 or result.is_brief else _NONE
-    companions = {name: (place, files.SourceFile.unread(name)) for name, (place, _) in whole.items()} or _NONE
+    companions = {name: unread(name, place) for name, (place, _) in whole.items()} or _NONE
     nothing = Program.of("", file.name)
     missed = analysis.missed or _NONE
     return Result(

@@ -13,7 +13,7 @@ from autofix.codemods.rewriting.patch import Patch
 from autofix.codemods.source.program import Program
 from autofix.findings import Analysis
 from autofix.project.files import SourceFile
-from autofix.project.members import Project
+from autofix.project.members import Project, unread
 
 NOTHING = ""
 """Text for a file of which there is nothing to report, and whose outcome does not depend on other files."""
@@ -108,7 +108,10 @@ def _read(told: dict[str, object], path: Path, name: str, reader: Reader) -> Rea
             "edits": list(edits),
         }:
             file = SourceFile.unread(name) if brief else reader(path)
-            companions = {other: _unread(place, other) if brief else _read_by(reader, place) for other, place in places}
+            paths = {other: _path(place) for other, place in places}
+            companions = {
+                other: unread(other, place) if brief else (place, reader(place)) for other, place in paths.items()
+            }
             project = Project(path, file, companions, tuple(roots))
             others = project.others if whole else {}
             program = Program.of(file.text, file.name, others, project.roots if whole else ())
@@ -124,12 +127,7 @@ def _read(told: dict[str, object], path: Path, name: str, reader: Reader) -> Rea
     raise ValueError("no outcome")
 
 
-def _read_by(reader: Reader, place: str) -> tuple[Path, SourceFile]:
-    path = Path(place)
-    return path, reader(path)
-
-
 @lru_cache(maxsize=4096)
-def _unread(place: str, name: str) -> tuple[Path, SourceFile]:
-    """The path and the name of a file: many programs have the same companions."""
-    return Path(place), SourceFile.unread(name)
+def _path(place: str) -> Path:
+    """The path of a file: many programs have the same companions."""
+    return Path(place)

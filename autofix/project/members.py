@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from autofix.project.files import SourceFile
+
+
+@lru_cache(maxsize=4096)
+def unread(name: str, place: Path) -> tuple[Path, SourceFile]:
+    """A companion without its text: one for all the programs that it belongs to."""
+    return place, SourceFile.unread(name)
 
 
 @dataclass(frozen=True)
