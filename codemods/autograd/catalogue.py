@@ -314,6 +314,7 @@ def keeps_shape(name: str) -> bool:
     return row.differentiable and row.kind in (POINTWISE, SHAPED)
 
 
+@cache
 def reduces(name: str) -> bool:
     """Whether an operation makes one value of many, along dimensions that it may be told, and keeps the graph."""
     row = operation(name)

@@ -44,6 +44,8 @@ def is_in_run(loops: Loops, point: LoopPoint) -> bool:
 
 def distance(made: Loops, seen: Loops) -> tuple[int, ...]:
     """For each common loop, the number of iterations between two moments; trailing zeros are left out."""
+    if made is seen:  # as most edges are: both ends in one iteration
+        return ()
     gaps = []
     for before, after in zip(made, seen, strict=False):
         if before.instance != after.instance:
