@@ -57,7 +57,7 @@ class Notebook:
 def read(path: Path, program: str) -> Notebook:
     """The notebook at *path* with the *program* of its cells, which may be a patched one.
 
-    Raises :class:`autofix.project.files.FileError`, and :class:`autofix.project.NotebookError` where the
+    Raises :class:`autofix.project.files.FileError`, and :class:`autofix.project.cells.NotebookError` where the
     program cannot be written back into the cells.
     """
     known = files.read(path).notebook
