@@ -171,12 +171,26 @@ def _before_its_step(before: AnalysisResult, after: AnalysisResult, lines: Patch
     """Objection that a moved step leaves a computation in front of it that came after it; empty for none."""
     if not (isinstance(fact, Overwritten) and fact.by_step):
         return ""
-    left = {name for name, count in before.steppers.items() if after.steppers.get(name, 0) < count}
+    steps = [Counter(name for name, _ in {update[:2] for update in one.updated}) for one in (before, after)]
+    left = {name for name, count in steps[0].items() if steps[1][name] < count}
     if left:  # two optimizers share them, and the gradient was cleared before the second step
         return f"{_names(left)} would no longer be trained by every step"
+    if mixed := _mixed(before, after, lines):
+        return f"{_names(mixed)} would be updated with the gradient of another pass as well"
     waiting = _in_original(after.waiting, lines) - before.waiting
     early = min((place[0] for place, _ in waiting if min(place) > 0), default=0)  # no line of the patch itself
     return f"line {early} would be computed before the step that it comes after" if early else ""
+
+
+def _mixed(before: AnalysisResult, after: AnalysisResult, lines: Patch) -> set[str]:
+    """Parameters that a step of the patched program updates with a gradient that another step used before.
+
+    All steps in new lines count as one, and stand for those that the patch has dropped.
+    """
+    updates = {(name, max(lines.original(step), 0), lines.original(sent)) for name, step, sent in after.updated}
+    kept = {step for _, step, _ in updates}
+    known = {(name, step if step in kept else 0, sent) for name, step, sent in before.updated}
+    return {name for name, _, sent in updates - known if (sent, name) in before.trained}
 
 
 def _without_one_pass(

@@ -408,18 +408,31 @@ class _Search:
     def _lighter(
         self, first: _Reached, deeper: _Reached, way: Patch, seen: AnalysisResult, fact: Fact
     ) -> _Reached | None:
-        """The *deeper* repairs without the *first* one, if they cure *fact* by themselves; else None."""
+        """The *deeper* repairs without the *first* one, if they cure *fact* by themselves; else None.
+
+        None as well where a part of them does nothing any more: it was for the first one, which the patch is to keep.
+        """
         if isinstance(fact, PartChanged) and fact.base:
             return None  # a new tensor would cure it, but the views are to see what their base was changed to
         alone = deeper.patch.before(first.patch)
         if alone is None or not alone.edits or alone.patched == deeper.patch.patched:
             return None
+        keeps = deeper.repairs[-1].keeps
+        after = self._cured(alone, way, seen, fact, keeps)
+        if after is None:
+            return None
+        parts = [alone.without(edit) for edit in alone.edits] if len(alone.edits) > 1 else []
+        if any(self._cured(part, way, seen, fact, keeps) is not None for part in parts):
+            return None
+        return _Reached(alone, after, deeper.repairs)
+
+    def _cured(self, patch: Patch, way: Patch, seen: AnalysisResult, fact: Fact, keeps: Keeps) -> AnalysisResult | None:
+        """The analysis of the program after *way* and then *patch*, if *patch* repairs *fact*; else None."""
         try:
-            after = self.see(way.then(alone))
+            after = self.see(way.then(patch))
         except SyntaxError:
             return None
-        stands = judge(alone, seen, after, fact, deeper.repairs[-1].keeps).stands
-        return _Reached(alone, after, deeper.repairs) if stands else None
+        return after if judge(patch, seen, after, fact, keeps).stands else None
 
     def _holds(self, fact: Fact, at: Patch, way: Patch, start: AnalysisResult, deeper: _Reached) -> bool:
         """Whether a patch of several steps, *way* and what is *deeper*, keeps what the text before them had.

@@ -53,8 +53,8 @@ class Tape:
     """Whether an optimizer was met whose parameters are not known."""
     rootless: set[int] = field(default_factory=set)
     """Lines of passes whose root certainly has no graph."""
-    updated: set[tuple[str, Site]] = field(default_factory=set)
-    """Parameters, by name, and the steps that used a gradient of theirs."""
+    updated: set[tuple[str, Site, int]] = field(default_factory=set)
+    """Parameters, by name, the steps that used a gradient of theirs, and the pass (by line) that gave it."""
     reached: set[Any] = field(default_factory=set)
     """Statements (nodes of the syntax tree) that kept values for a pass of a later iteration, or behind the loop."""
 
@@ -119,7 +119,7 @@ class Tape:
                     self.left_over.add((id(backward), leaf.name))
                     continue
                 self.trained.add((backward.place, leaf.name))
-                self.updated.add((leaf.name, site))
+                self.updated.add((leaf.name, site, backward.place[0]))
                 backward.served_again |= (id(backward), leaf.name) in self.served
                 self.served.add((id(backward), leaf.name))
                 backward.steps.add(moment)

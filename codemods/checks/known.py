@@ -52,8 +52,8 @@ class Known:
     """Those of passes that were not the first at their place: what an iteration computes for itself."""
     ways: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     through: ThroughLayers = field(default_factory=ThroughLayers)
-    updated: set[tuple[str, Site]] = field(default_factory=set)
-    """Parameters, by name, and the steps that used a gradient of theirs."""
+    updated: set[tuple[str, Site, int]] = field(default_factory=set)
+    """Parameters, by name, the steps that used a gradient of theirs, and the pass (by line) that gave it."""
     waiting: set[tuple[tuple[int, ...], str]] = field(default_factory=set)
     faded: set[tuple[int, str]] = field(default_factory=set)
     repeated: set[int] = field(default_factory=set)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections import Counter
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
@@ -74,8 +73,8 @@ class AnalysisResult:
     trained: frozenset[tuple[int, str]] = frozenset()
     ways: frozenset[tuple[tuple[int, ...], str]] = frozenset()
     """As ``trained``, with the lines of the calls that led to the pass: one method may send two losses backward."""
-    steppers: Mapping[str, int] = field(default_factory=dict)
-    """Number of the steps in the text that use a gradient of a parameter, by its name."""
+    updated: frozenset[tuple[str, int, int]] = frozenset()
+    """Parameters, by name, the lines of the steps that use a gradient of theirs, and of the passes that gave it."""
     through: ThroughLayers = field(default_factory=ThroughLayers)
     """Through which layers the parameters are trained."""
     waiting: frozenset[tuple[tuple[int, ...], str]] = frozenset()
@@ -113,7 +112,7 @@ def _result(checks: Checks) -> AnalysisResult:
         frozenset(ranked[edge] for edge in known.renewed),
         frozenset(trained),
         frozenset(known.ways),
-        Counter(name for name, _ in known.updated),
+        frozenset((name, step.line, place) for name, step, place in known.updated),
         known.through,
         frozenset(known.waiting),
         frozenset(known.faded | {one for one in trained if one[0] in known.repeated and one not in known.later}),

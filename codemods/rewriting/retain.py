@@ -15,14 +15,21 @@ from autofix.codemods.rewriting.tree import Tree
 
 
 def _retaining_calls(fact: StaleGraph | Overwritten, tree: Tree) -> list[cst.Call]:
+    """The passes of a fact with a literal ``retain_graph=True``: a helper's parameter is the choice of its callers."""
     spans = [fact.failed, fact.retained if isinstance(fact, Overwritten) else fact.freed]
     found: list[cst.Call] = []
     for span in spans:
         call = tree.expression(span)
         if isinstance(call, cst.Call) and call not in found:
-            if any(arg.keyword is not None and arg.keyword.value == "retain_graph" for arg in call.args):
+            if any(
+                arg.keyword is not None and arg.keyword.value == "retain_graph" and _is_true(arg) for arg in call.args
+            ):
                 found.append(call)
     return found
+
+
+def _is_true(argument: cst.Arg) -> bool:
+    return isinstance(argument.value, cst.Name) and argument.value.value == "True"
 
 
 def variants(
