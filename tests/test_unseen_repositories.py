@@ -1342,3 +1342,99 @@ def test_what_is_computed_of_an_unread_result_may_have_no_graph(
     text = AHEAD.replace("MADE", made).replace("AHEAD", ahead).replace("LOSS", loss)
     facts = analyze(Program.of(text, "train.py")).facts
     assert [fact.certainty for fact in facts if isinstance(fact, StaleGraph)] == [certainty]
+
+
+BUILT = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+REGISTRY = {}
+
+def build(config):
+    options = config.copy()
+    return REGISTRY.get(options.pop("type"))(**options)
+
+def register(cls):
+    REGISTRY[cls.__name__] = cls
+    return cls
+
+@register
+class Net(nn.Module):
+    def __init__(self, sizes, layer=nn.Linear, activation=F.relu):
+        super().__init__()
+        self.activation = activation
+        self.hidden = nn.Linear(sizes.first, sizes.second)
+        self.last = layer(sizes.second, 1)
+
+    def forward(self, x):
+        return self.last(self.activation(self.hidden(x)))
+
+class Learner:
+    def __init__(self, config):
+        self.value, self.q = build(config.value), build(config.q)
+        self.of_value = torch.optim.Adam(self.value.parameters(), lr=config.rate)
+        self.of_q = torch.optim.Adam(self.q.parameters(), lr=config.rate)
+
+    def update(self, states, rewards):
+        first, second = F.mse_loss(self.q(states), rewards), F.mse_loss(self.value(states), rewards)
+        ACTOR
+        self.of_q.zero_grad()
+        first.backward()
+        self.of_q.step()
+        self.of_value.zero_grad()
+        second.backward()
+        self.of_value.step()
+        LAST
+"""
+
+
+def test_networks_that_are_built_of_options_have_activations_of_their_own() -> None:
+    text = BUILT.replace("ACTOR", "pass").replace("LAST", "pass")
+    assert analyse(text, "train.py").findings == ()
+    text = BUILT.replace("ACTOR", "third = self.q(states).mean() + first").replace("LAST", "third.backward()")
+    assert analyse(text, "train.py").findings
+
+
+PASSED_ON = """\
+import torch
+from torch import nn
+from graphs import Layer
+
+class Conv(Layer):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, x, edges):
+        return self.propagate(edges, x=x @ self.weight)
+
+    def propagate(self, edges, **given):
+        sorted_out = self.inspector.distribute(edges, given)
+        return self.update(self.message(**sorted_out)) + self.offset
+
+conv, head = Conv(), nn.Linear(4, 2)
+x = torch.randn(8, 4).requires_grad_(True)
+out = head(VALUE)
+(gradient,) = torch.autograd.grad(torch.unbind(out[:, 0]), x, retain_graph=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "torch.relu(conv(x, edges))",
+        "nn.ReLU()(conv(x, edges))",
+        "2 * conv(x, edges)",
+        "conv(x, edges)[0]",
+        "conv(x, edges).features",
+    ],
+)
+def test_what_unread_code_gives_may_be_computed_with_what_it_was_given(value: str) -> None:
+    assert analyse(PASSED_ON.replace("VALUE", value), "train.py").findings == ()
+
+
+@pytest.mark.parametrize("value", ["torch.randn(8, 4)", "torch.randn(8, 4) * options.scale"])
+def test_a_gradient_of_what_has_no_part_in_the_loss_is_a_mistake(value: str) -> None:
+    text = PASSED_ON.replace("VALUE", value).replace("from graphs import Layer", "from graphs import Layer, options")
+    assert [finding.code for finding in analyse(text, "train.py").findings] == ["AF420"]

@@ -199,6 +199,8 @@ class Node:
     """Whether it stands for a model whose source was not read."""
     doubtful: bool = False
     """Whether it stands for a call whose result may not even carry the graph of the arguments."""
+    unread: bool = False
+    """Whether an argument is the result of a call that was not read, which may come from anything."""
     layer: bool = False
     """Whether it stands for a call of a layer by all appearances: then a loss that comes from it has a graph."""
     leaf: Leaf | None = None

@@ -213,6 +213,9 @@ def _bound_names(
             names[parameter.arg] = Binding(rest.pop(parameter.arg))
         elif at >= first_default and node not in interp.spread:
             names[parameter.arg] = Binding(function.defaults[at - first_default])
+        elif at >= first_default and _is_code(function.defaults[at - first_default]):
+            # An activation, or the class of a layer: each ``Net(**config)`` may have another one.
+            names[parameter.arg] = Binding(interp.fresh_symbol("parameter", parameter.arg))
         else:
             unknown = interp.symbol(("parameter", id(function.node), parameter.arg))
             if unknown.leaf is None and parameter.arg in function.source.remembered(function.node, _models_in):
@@ -235,6 +238,11 @@ def _bound_names(
         }
         names[spec.kwarg.arg] = Binding(Mapping(given, of_callers=isinstance(node, ast.Name)))
     return names
+
+
+def _is_code(value: Value) -> bool:
+    """Whether a value is a function or a class, of the program or of a library."""
+    return isinstance(value, (Function, Class, Name))
 
 
 _OF_MODULES = frozenset("parameters named_parameters modules named_modules training".split())

@@ -293,6 +293,9 @@ def is_vague(value: Value) -> bool:
     return not (isinstance(value, Symbol) and (value.detachment is not None or plain_number(value.key)))
 
 
+_ARITHMETIC = frozenset("add sub mul div pow floor_divide plus".split())
+
+
 def plain_number(key: Hashable, depth: int = 8) -> bool:
     """Whether the unknown value with this key is a number or a piece of data, which has no graph in any case."""
     if not isinstance(key, tuple) or not key or depth == 0:
@@ -316,8 +319,20 @@ def plain_number(key: Hashable, depth: int = 8) -> bool:
             return key[2:] == ("data",)
         case "min" | "max":
             return all(plain_number(part, depth - 1) for part in key[1:])
-        case "add" | "sub" | "mul" | "div" | "pow" | "floor_divide" | "plus" if len(key) > 2:
+        case str(name) if name in _ARITHMETIC and len(key) > 2:
             return plain_number(key[1], depth - 1) and plain_number(key[2], depth - 1)
+    return False
+
+
+def is_result_of_unread(key: Hashable) -> bool:
+    """Whether the unknown value with this key comes from a call that was not read: its result, or computed of it."""
+    match key:
+        case ("attr" | "item", of, *_):
+            return is_result_of_unread(of)
+        case ("new" | "~", str(label), *_) if label in ("call", "loss") or catalogue.is_operation(label):
+            return not plain_number(key)
+        case (str(name), one, other) if name in _ARITHMETIC:
+            return is_result_of_unread(one) or is_result_of_unread(other)
     return False
 
 
@@ -498,7 +513,7 @@ def part_beside(interp: Interpreter, roots: Iterable[Value], wanted: Value, node
     """
     tops = [part.cell.node for part in _parts(roots) if isinstance(part, TensorRef) and part.cell.node is not None]
     known = dict.fromkeys(nodes_under(tops))
-    if not tops or any(one.opaque or one.doubtful for one in known):
+    if not tops or any(one.opaque or one.doubtful or one.unread for one in known):
         return
     used = {one.leaf for one in known if one.leaf is not None}
     used |= {one.within[0] for one in used if one.within is not None}  # tied weights

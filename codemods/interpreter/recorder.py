@@ -230,6 +230,7 @@ class Recorder(Interpreter):
             saves=saves or bool(saved),
             saved=() if self.packing else tuple(saved),
             opaque=opaque,
+            unread=any(isinstance(one, Symbol) and cuts.is_result_of_unread(one.key) for one in args),
             scalar=scalar is True,
             stack=self.stack,
             missing=missing,
