@@ -1438,3 +1438,51 @@ def test_what_unread_code_gives_may_be_computed_with_what_it_was_given(value: st
 def test_a_gradient_of_what_has_no_part_in_the_loss_is_a_mistake(value: str) -> None:
     text = PASSED_ON.replace("VALUE", value).replace("from graphs import Layer", "from graphs import Layer, options")
     assert [finding.code for finding in analyse(text, "train.py").findings] == ["AF420"]
+
+
+FUNCTIONAL = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+        self.two = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+        self.out = nn.Linear(3, 2)
+
+    def applied(self, x, given):
+        for block in ("one", "two"):
+            x = F.linear(x, given[f"{block}.0.weight"], given[f"{block}.0.bias"])
+            x = F.batch_norm(x, None, None, SCALE, SHIFT, True)
+        return F.linear(x, given["out.weight"], given["out.bias"])
+"""
+FAST_WEIGHTS = """\
+import torch
+from collections import OrderedDict
+from nets import Net
+
+net = Net()
+for x in torch.randn(3, 4, 3):
+    fast = OrderedDict(net.named_parameters())
+    for _ in range(2):
+        grads = torch.autograd.grad(net.applied(x, fast).mean(), fast.values(), create_graph=True)
+        fast = OrderedDict((name, p - 0.1 * g) for (name, p), g in zip(fast.items(), grads))
+    net.applied(x, fast).mean().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "codes"),
+    [
+        ('given[f"{block}.1.weight"]', 'given[f"{block}.1.bias"]', []),
+        ('given.get(f"{block}.1.weight")', 'given.get(f"{block}.1.bias")', []),
+        ('given.get(block + ".1.weight")', 'given.get(f"{block}.1.bias", None)', []),
+        ("None", "None", ["AF421"]),
+    ],
+)
+def test_parameters_have_names_by_which_another_file_looks_them_up(scale: str, shift: str, codes: list[str]) -> None:
+    nets = FUNCTIONAL.replace("SCALE", scale).replace("SHIFT", shift)
+    found = analyse(FAST_WEIGHTS, "train.py", others={"nets.py": nets}).findings
+    assert [finding.code for finding in found] == codes

@@ -18,7 +18,7 @@ from autofix.codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, Stor
 from autofix.codemods.autograd.walks import nodes_under, operations_under
 from autofix.codemods.facts.base import Span
 from autofix.codemods.facts.parts import Form
-from autofix.codemods.interpreter import class_lookup, filled
+from autofix.codemods.interpreter import class_lookup, filled, set_once
 from autofix.codemods.interpreter.state.incidents import Incidents, RetainedGraph
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -524,7 +524,12 @@ def held(interp: Interpreter) -> Iterator[RetainedGraph]:
     looping = {point.instance for one in interp.tape.passes if not one.explores for point in one.loops}
     for holding in incidents.holdings:
         trains = holding.point.instance in looping
-        if _is_bounded(holding.kept) or not (trains or holding.evaluates) or not _is_local(interp, holding):
+        if (
+            _is_bounded(holding.kept)
+            or set_once.is_set_once(holding.kept.statement)
+            or not (trains or holding.evaluates)
+            or not _is_local(interp, holding)
+        ):
             continue
         if holding.updated is not None and _is_updated_for_a_pass(interp, holding.updated, holding.kept):
             continue
@@ -616,7 +621,9 @@ def written_for(holding: RetainedGraph) -> tuple[Span, ...]:
 
 
 def _is_bounded(kept: StoreEvent) -> bool:
-    """Whether a statement only runs while what it adds to is short: ``if len(log) < 3: log.append(out)``."""
+    """Whether a statement only runs while what it adds to is short or not set: ``if len(log) < 3: log.append(out)``."""
+    if set_once.is_set_once(kept.statement):
+        return True
     statement, name = kept.statement.node, kept.name.partition("[")[0]
     return any(f"len({name})" in ast.unparse(one.test) for one in kept.statement.source.ifs_around(statement))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Hashable, Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from autofix.codemods.autograd.graph import Leaf
@@ -125,6 +127,15 @@ def one_of(leaf: Leaf) -> Parameter:
     return Parameter(None, TensorRef(TensorImpl(leaf.node, leaf.storage, leaf=leaf, part=True)))
 
 
+_NAMED = re.compile(r"""\b(weight|bias)(_\w*)?["']\s*[\]),]""")
+
+
+@cache
+def may_ask_by_name(text: str) -> bool:
+    """Whether a file may look something up by the name of a parameter, as far as its text tells without parsing it."""
+    return _NAMED.search(text) is not None
+
+
 def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
     """Calls of ``parameters()`` and ``named_parameters()`` of which the program freezes some, by a name or a number.
 
@@ -160,7 +171,7 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
         found.update(_listed(parsed))
     if replaces:  # by others that go with them: `zip(net.named_parameters(), grads)`
         found.update(one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one))
-    if any(map(_asks_for_parameter, parsed.nodes.of(ast.Subscript))):
+    if asks_by_name(parsed):
         found.update(one for one in parsed.nodes.of(ast.Call) if _gives_parameters(one) and _is_named(one))
     for call in parsed.nodes.of(ast.Call):
         if _counts(call):
@@ -195,10 +206,19 @@ def _counts(call: ast.Call) -> bool:
     return False
 
 
-def _asks_for_parameter(node: ast.Subscript) -> bool:
-    """Whether an item is asked for by what torch's own modules call their parameters."""
-    match node.slice:
-        case ast.Constant(value=str(name)):
+def asks_by_name(parsed: Parsed) -> bool:
+    """Whether something is looked up by the name of a parameter: ``weights["head.bias"]``, ``weights.get(...)``."""
+    looked_up = [one.slice for one in parsed.nodes.of(ast.Subscript)]
+    for call in parsed.nodes.of(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "get":
+            looked_up += call.args[:1]
+    return any(map(_names_parameter, looked_up))
+
+
+def _names_parameter(node: ast.expr) -> bool:
+    """Whether a text ends as torch's own modules call their parameters: ``"out.bias"``, ``f"conv{i}.weight"``."""
+    match node:
+        case ast.Constant(str(name)) | ast.JoinedStr([*_, ast.Constant(str(name))]):
             last = name.rpartition(".")[2]
             return last in ("weight", "bias") or last.startswith(("weight_", "bias_"))
     return False

@@ -104,12 +104,19 @@ def _parameters(
 ) -> list[module_tree.Parameter]:
     """The parameters as tensors: one for each leaf, without a name, where the program takes all of them alike."""
     leaves = list(dict.fromkeys(interp.own_parameters(module)))
-    if call.node in interp.source.once(module_tree.taken_one_by_one):
+    if call.node in interp.source.once(module_tree.taken_one_by_one) or _asked_elsewhere(interp, call):
         found = module_tree.parameters(interp, module, call.node)
         if not by_number or all(one.name is not None for one in found):
             return found
         return [module_tree.one_of(leaf) for leaf in leaves]  # nobody knows their numbers
     return [module_tree.Parameter(None, TensorRef(TensorImpl(leaf.node, leaf.storage, leaf=leaf))) for leaf in leaves]
+
+
+def _asked_elsewhere(interp: Interpreter, call: Call) -> bool:
+    """Whether names of parameters are given, by which another file of the program looks something up."""
+    return call.name == "named_parameters" and any(
+        module_tree.may_ask_by_name(one.text) and one.once(module_tree.asks_by_name) for one in interp.sources.all
+    )
 
 
 @of_module("children")
