@@ -1344,7 +1344,7 @@ def test_what_is_computed_of_an_unread_result_may_have_no_graph(
     assert [fact.certainty for fact in facts if isinstance(fact, StaleGraph)] == [certainty]
 
 
-BUILT = """\
+REGISTERED = """\
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -1390,9 +1390,9 @@ class Learner:
 
 
 def test_networks_that_are_built_of_options_have_activations_of_their_own() -> None:
-    text = BUILT.replace("ACTOR", "pass").replace("LAST", "pass")
+    text = REGISTERED.replace("ACTOR", "pass").replace("LAST", "pass")
     assert analyse(text, "train.py").findings == ()
-    text = BUILT.replace("ACTOR", "third = self.q(states).mean() + first").replace("LAST", "third.backward()")
+    text = REGISTERED.replace("ACTOR", "third = self.q(states).mean() + first").replace("LAST", "third.backward()")
     assert analyse(text, "train.py").findings
 
 

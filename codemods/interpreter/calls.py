@@ -215,7 +215,8 @@ def _bound_names(
             names[parameter.arg] = Binding(function.defaults[at - first_default])
         elif at >= first_default and _is_code(function.defaults[at - first_default]):
             # An activation, or the class of a layer: each ``Net(**config)`` may have another one.
-            names[parameter.arg] = Binding(interp.fresh_symbol("parameter", parameter.arg))
+            number = interp.fresh_symbol(parameter.arg).key
+            names[parameter.arg] = Binding(interp.symbol(("parameter", id(function.node), parameter.arg, number)))
         else:
             unknown = interp.symbol(("parameter", id(function.node), parameter.arg))
             if unknown.leaf is None and parameter.arg in function.source.remembered(function.node, _models_in):
