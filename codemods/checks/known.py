@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -77,8 +77,8 @@ class Known:
     losses_of_calls: Parts = field(default_factory=dict)
     """Calls of unread code that gave what a path has sent backward (:mod:`..interpreter.unread_losses`)."""
     sources: list[Source] = field(default_factory=list)
-    used: set[ast.AST] = field(default_factory=set)
-    """Statements through which a pass came on some path."""
+    used: set[Hashable] = field(default_factory=set)
+    """Statements through which a pass came on some path, also with the part of a state that is given up there."""
     supposed: set[str] = field(default_factory=set)
     """The models of which no pass is known and whose results were sent backward, by their entries."""
     every: int = 0

@@ -252,7 +252,7 @@ def _of_containers(interp: Interpreter, kind: type[ast.operator], left: Value, r
     if isinstance(left, Sequence) and isinstance(right, Sequence) and kind is ast.Add:
         slots = [Binding(interp.read(slot, left), slot.kept) for slot in left.items]
         slots += [Binding(interp.read(slot, right), slot.kept) for slot in right.items]
-        return Sequence(left.kind, slots, more=left.more or right.more)
+        return Sequence(left.kind, slots, more=left.more or right.more, extended=(left, right))
     if any(isinstance(value, Symbol) and value.detachment is not None for value in (left, right)) and (
         _is_of_numbers(left) or _is_of_numbers(right)
     ):
@@ -448,15 +448,16 @@ def _lambda(interp: Interpreter, node: ast.Lambda) -> Value:
 def _display(kind: str) -> Callable[[Interpreter, Any], Value]:
     def evaluate(interp: Interpreter, node: Any) -> Value:
         slots: list[Binding] = []
+        extended: list[Sequence] = []
         for element in node.elts:
             if isinstance(element, ast.Starred):
-                slots.extend(
-                    Binding(value) for value in unpacking.unpacked(interp, interp.eval(element.value), None, element)
-                )
+                whole = interp.eval(element.value)
+                extended += [whole] if isinstance(whole, Sequence) else []
+                slots.extend(Binding(value) for value in unpacking.unpacked(interp, whole, None, element))
             else:
                 value = interp.eval(element)
                 slots.append(Binding(value, interp.kept(value, "", element) if isinstance(value, TensorRef) else None))
-        return Sequence(kind, slots)
+        return Sequence(kind, slots, extended=tuple(extended))
 
     return evaluate
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import Leaf, LoopPoint, Node, Operand, StoreEvent, crossing, is_in_run
 from autofix.codemods.autograd.walks import nodes_under, operations_under
 from autofix.codemods.facts.base import Span
 from autofix.codemods.facts.parts import Form
-from autofix.codemods.interpreter import class_lookup, filled, set_once
+from autofix.codemods.interpreter import class_lookup, filled, rebuilt_states, set_once, totals
+from autofix.codemods.interpreter.rebuilt_states import LAYER, is_step_on
 from autofix.codemods.interpreter.state.incidents import Incidents, RetainedGraph
 from autofix.codemods.interpreter.values import (
     Binding,
@@ -42,8 +42,6 @@ DEPTH = 4
 """Operations behind which a value is looked for that puts others together: ``(0.9 * total + loss).clamp(max=1)``."""
 OPERANDS = 16
 """Number of operands behind a value that are looked at."""
-LAYER = 64
-"""Operations between a layer's output and that of the layer before, and between an old value and a new one."""
 FEW = 64
 """Number of values that are few enough to be kept with their graphs."""
 _ONLY_SHOW = frozenset(
@@ -78,7 +76,7 @@ def added(
     for earlier in slots_of(receiver):
         before = _kept_at(earlier, interp.statement.node)
         if before is not None:
-            if _is_step_on(value, earlier.value):
+            if is_step_on(value, earlier.value):
                 return
             if again and not _is_outermost(interp, before, receiver):
                 return
@@ -124,7 +122,7 @@ def added_inside(
         before = _kept_at(earlier, interp.statement.node)
         point = crossing(before.loops, interp.loops) if before is not None else None
         if before is not None and point is not None and run in (None, point.instance):
-            if not _is_step_on(slot.value, earlier.value):
+            if not is_step_on(slot.value, earlier.value):
                 _note(interp, kept, before, list(_graphs_of(interp, slot.value)))
             return
 
@@ -139,7 +137,7 @@ def added_beside(interp: Interpreter, around: Sequence | Mapping, receiver: Sequ
             continue
         for earlier in slots_of(other.value):
             before = _kept_at(earlier, interp.statement.node)
-            if before is not None and not _is_step_on(slot.value, earlier.value):
+            if before is not None and not is_step_on(slot.value, earlier.value):
                 _note(interp, kept, before, list(_graphs_of(interp, slot.value)))
                 return
 
@@ -157,19 +155,13 @@ def rebuilt(interp: Interpreter, before: Value, after: Value, node: ast.stmt, na
             continue
         records = (*slot.value.provenance, slot.kept)
         earlier = next((one for one in records if one is not None and one.statement.node is node), None)
-        if earlier is None:
+        point = crossing(earlier.loops, interp.loops) if earlier is not None else None
+        if earlier is None or point is None or totals.begins_again(name, node, point.statement.node):
             continue
         for cell, kept in now:
             if id(cell) not in old and kept is not None:
                 _note(interp, kept._replace(name=name), earlier, [(cell, kept)])
         return
-
-
-def _is_step_on(value: Value, before: Value) -> bool:
-    """Whether a value was computed from the one before, as a layer's output is: they are one graph."""
-    if not isinstance(value, TensorRef) or not isinstance(before, TensorRef) or value.cell.node is None:
-        return False
-    return any(one is before.cell.node for one in islice(nodes_under([value.cell.node]), LAYER))
 
 
 def _is_outermost(interp: Interpreter, before: StoreEvent, receiver: Sequence | Mapping) -> bool:
@@ -179,13 +171,58 @@ def _is_outermost(interp: Interpreter, before: StoreEvent, receiver: Sequence | 
     return point is not None and interp.loops.index(point) == made
 
 
-def given_up(interp: Interpreter, container: Value, taking_over: Value = None) -> None:
-    """A name that a container had stands for something else now: it is gone, unless another container holds it."""
-    if not isinstance(container, (Sequence, Mapping)):
+def state_rebuilt(interp: Interpreter, before: Binding, after: Binding, node: ast.stmt, name: str) -> None:
+    """A name was given a new state, made of its old one: ``state = {**state, "total": state["total"] + loss}``."""
+    stores = _stores_of(before.value)
+    earlier = next((one for one in reversed(stores) if one.statement.node is node), None) if interp.loops else None
+    point = crossing(earlier.loops, interp.loops) if earlier is not None else None
+    if earlier is None or point is None or totals.is_assigned_elsewhere(name, node, point.statement.node):
+        return
+    kept = earlier._replace(loops=interp.loops, name=name, form=Form.OTHER, expression=None)
+    whole = rebuilt_states.Part((), before, after)
+    for part in (whole, *rebuilt_states.parts(before.value, after.value)):
+        old, new = part.old.value, part.new.value
+        if rebuilt_states.extends(new, old):
+            had = {id(cell) for cell, _ in _graphs_of(interp, old, 0)}
+            grown = [(cell, one) for cell, one in _graphs_of(interp, new, 0) if id(cell) not in had]
+            _note(interp, kept, earlier, grown if had else [], place=part.place)
+        elif isinstance(new, TensorRef) and is_step_on(new, old):
+            _note(interp, kept, earlier, [(new.cell, part.new.kept)], adds=_joins(new), place=part.place)
+
+
+def _stores_of(value: Value) -> tuple[StoreEvent, ...]:
+    """The statements that have carried a value on."""
+    if isinstance(value, TensorRef):
+        return value.provenance
+    return value.kept if isinstance(value, (Sequence, Mapping, Instance)) else ()
+
+
+def _joins(value: TensorRef) -> bool:
+    node = value.cell.node
+    return node is not None and len(node.operands) > 1
+
+
+def given_up(interp: Interpreter, container: Value, after: Value = None, *, builds: bool = False) -> None:
+    """A name that a container had stands for something else now: it is gone, unless another container holds it.
+
+    *builds* says that what is written for what comes *after* it may make that of its items.
+    """
+    if not rebuilt_states.is_state(container) or rebuilt_states.extends(after, container):
+        return
+    if _part_is_given_up(interp, container, after) or not isinstance(container, (Sequence, Mapping)):
         return
     if any(isinstance(one.statement.node, ast.Expr) for one in container.kept):
         return  # `rows.append(row)`
-    emptied(interp, container, taking_over)
+    emptied(interp, container, after if builds else None)
+
+
+def _part_is_given_up(interp: Interpreter, before: Value, after: Value) -> bool:
+    """Whether a state is made of another one; parts of that which do not go on do not grow for ever."""
+    assert isinstance(before, (Sequence, Mapping, Instance))
+    found = list(rebuilt_states.parts(before, after)) if after is not before else []
+    lost = [one.place for one in found if not rebuilt_states.goes_on(one)]
+    interp.incidents.emptied.update((kept.statement.node, place) for kept in before.kept for place in lost)
+    return len(lost) < len(found)
 
 
 def emptied(interp: Interpreter, container: Value, taking_over: Value = None) -> None:
@@ -268,40 +305,10 @@ def summed(
         if id(cell) not in old and cell.node is not None and taken_in(cell.node, node, earlier.clock)
     ]
     point = crossing(earlier.loops, interp.loops)
-    if grown and not (point is not None and _begins_again(name, point.statement.node)):
+    if grown and not (point is not None and totals.begins_again(name, node, point.statement.node)):
         in_place = before is after
         adds = adds or (joins and any(_is_near(cell.node, node, earlier.clock, DEPTH) for cell, _ in grown))
         _note(interp, earlier._replace(loops=interp.loops, name=name), earlier, grown, adds=adds, in_place=in_place)
-
-
-def _begins_again(name: str, loop: ast.AST) -> bool:
-    """Whether a loop sets a total back to numbers, or to nothing, were it in every tenth iteration only."""
-    return any(
-        isinstance(part, ast.Assign)
-        and (isinstance(part.value, ast.Constant) or _is_made_anew(part.value))
-        and any(ast.unparse(target) == name for target in part.targets)
-        for part in _run_again(loop, name)
-    )
-
-
-def _is_made_anew(value: ast.expr) -> bool:
-    """Whether an expression makes a tensor of numbers: ``torch.zeros(3)``, ``x.new_zeros(3)``."""
-    match value:
-        case ast.Call(ast.Attribute(attr=last)):
-            return last in catalogue.makers() or last.startswith("new_")
-    return False
-
-
-def _run_again(loop: ast.AST, name: str) -> Iterator[ast.AST]:
-    """The parts of a loop, but for what it runs while a name is None: once, before there is a total."""
-    pending = [loop]
-    while pending:
-        part = pending.pop()
-        yield part
-        parts = list(ast.iter_child_nodes(part))
-        if isinstance(part, ast.If) and ast.unparse(part.test) in (f"{name} is None", f"not {name}"):
-            parts = part.orelse[:]  # type: ignore[assignment]
-        pending += parts
 
 
 def gathered(
@@ -343,6 +350,7 @@ def _note(
     updated: Leaf | None = None,
     adds: bool = True,
     in_place: bool = False,
+    place: tuple[Hashable, ...] | None = None,
 ) -> None:
     point = crossing(earlier.loops, interp.loops)
     if point is None or not _is_long(interp, point) or not graphs:
@@ -370,6 +378,7 @@ def _note(
             mixed,
             updated,
             in_place and any(_had_a_graph(cell.node, kept, point) for cell in cells if cell.node is not None),
+            place,
         )
     )
 
@@ -534,7 +543,11 @@ def held(interp: Interpreter) -> Iterator[RetainedGraph]:
         if holding.updated is not None and _is_updated_for_a_pass(interp, holding.updated, holding.kept):
             continue
         carried = set(_carried_by(holding))
-        if carried & incidents.emptied or (carried & handed and not _is_spent(holding, incidents)):
+        if (
+            carried & incidents.emptied
+            or holding.part in incidents.emptied
+            or (carried & handed and not _is_spent(holding, incidents))
+        ):
             continue
         sure = _where_sure(holding)
         if sure.cells:

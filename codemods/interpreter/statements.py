@@ -26,6 +26,7 @@ from autofix.codemods.interpreter import (
     module_lists,
     optional_imports,
     overwriting,
+    rebuilt_states,
     unpacking,
 )
 from autofix.codemods.interpreter.generators import Closed
@@ -62,7 +63,7 @@ def assign(interp: Interpreter, target: ast.expr, value: Value, expression: ast.
             scope = interp.scope.declared.get(target.id, interp.scope)
             former = scope.names.get(target.id)
             if former is not None and former.value is not value:
-                holding.given_up(interp, former.value, value if isinstance(expression, _BUILDING) else None)
+                holding.given_up(interp, former.value, value, builds=isinstance(expression, _BUILDING))
                 cuts.put_in_place(former.value, value)
             scope.names[target.id] = interp.slot(value, target.id, expression)
         case ast.Tuple() | ast.List():
@@ -132,13 +133,11 @@ def _joins(value: TensorRef) -> bool:
     return node is not None and node.operation in _JOINING
 
 
-def _may_gather(value: Value, written: ast.expr) -> bool:
+def _may_gather(value: Value) -> bool:
     """Whether a new value may hold the old one of its name and more: a sum, or a list that is put together."""
     if isinstance(value, TensorRef):
         return value.cell.node is not None
-    if isinstance(value, Sequence) and isinstance(written, _BUILDING):
-        return True
-    return isinstance(value, (Sequence, Mapping)) and _comprehension(written) is not None
+    return rebuilt_states.is_state(value)
 
 
 def _comprehension(written: ast.expr) -> ast.expr | None:
@@ -159,6 +158,14 @@ def _pairs(target: ast.expr, value: Value, written: ast.expr) -> list[tuple[ast.
     return [(target, value, written)]
 
 
+def _given(interp: Interpreter, target: ast.expr, value: Value, written: ast.expr) -> list[tuple[ast.expr, Binding]]:
+    """The targets of an assignment in a loop to which a call gives a value each: ``state, out = step(state, x)``."""
+    match target, written, value:
+        case ast.Tuple(parts), ast.Call(), Sequence(items=items) if interp.loops and len(parts) == len(items):
+            return list(zip(parts, items, strict=True))
+    return []
+
+
 def _assignment(interp: Interpreter, node: ast.Assign) -> str:
     return _assigned(interp, node.targets, node.value, node)
 
@@ -173,19 +180,24 @@ def _assigned(interp: Interpreter, targets: list[ast.expr], written: ast.expr, n
         olds = [
             (part, item, text, _old_value(interp, part))
             for part, item, text in _pairs(target, value, written)
-            if interp.loops and _may_gather(item, text)
+            if interp.loops and _may_gather(item)
         ]
+        given = [(part, slot, _old_value(interp, part)) for part, slot in _given(interp, target, value, written)]
         assign(interp, target, value, written)
+        for part, slot, before in given:
+            holding.state_rebuilt(interp, Binding(before), slot, node, interp.source.text_of(part))
         for part, item, text, before in olds:
             if before is None:
                 continue
             name = interp.source.text_of(part)
-            if isinstance(item, Sequence) and isinstance(text, _BUILDING):
+            if rebuilt_states.extends(item, before):
                 holding.rebuilt(interp, before, item, node, name)
-            else:
+            if isinstance(item, TensorRef) or _comprehension(text) is not None:
                 adds = not isinstance(item, TensorRef) or _adds(text)
                 joins = isinstance(item, TensorRef) and _joins(item)
                 holding.summed(interp, before, item, node, name, adds=adds, joins=joins)
+            else:
+                holding.state_rebuilt(interp, Binding(before), Binding(item), node, name)
         if counter and isinstance(value, (int, float)):
             interp.widening.counts(home, since, node)
     return "raise" if interp.exceptions.exited else ""
@@ -280,6 +292,8 @@ def _augmented(interp: Interpreter, node: ast.AugAssign) -> str:
     assign(interp, node.target, result, None)
     if isinstance(result, (int, float)):
         interp.widening.counts(home, since, node)
+    elif rebuilt_states.extends(result, current):
+        holding.rebuilt(interp, current, result, node, interp.source.text_of(node.target))
     return ""
 
 

@@ -46,7 +46,8 @@ def copy_of(interp: Interpreter, value: Value, kind: str, node: ast.expr) -> Seq
         given, more = drained(value)
         return Sequence(kind, [Binding(interp.read(slot), None) for slot in given], more=more)
     if isinstance(value, Sequence):
-        return Sequence(kind, [Binding(interp.read(slot, value), None) for slot in value.items], more=value.more)
+        slots = [Binding(interp.read(slot, value), None) for slot in value.items]
+        return Sequence(kind, slots, more=value.more, extended=(value,))
     items = streams.stream(interp, value, node)
     count = items.count if items.count is not None else DRAINED if items.lazy else 2
     slots = [Binding(one) for one in streams.first_of(items, count if items.lazy else min(count, items.whole))]

@@ -239,6 +239,8 @@ class Sequence:
     """Least number of items, by the last question about its length: ``if len(window) > 4``."""
     made_of: tuple[int, int] = (0, 0)
     """Of a comprehension that was not run in full: the number of items that are known, and that of all."""
+    extended: tuple[Sequence, ...] = ()
+    """The containers all of whose items it was made of: ``[*losses, loss]``, ``losses + [loss]``."""
 
     def loses_an_unknown_one(self) -> bool:
         """Whether the item at its head, which is about to be taken out, is an older one than those that are known."""

@@ -176,7 +176,7 @@ class InstanceKind(Kind[Instance]):
             return
         former = value.names.get(name)
         if former is not None and former.value is not slot.value:
-            holding.given_up(interp, former.value)
+            holding.given_up(interp, former.value, slot.value)
             cuts.put_in_place(former.value, slot.value)
             if interp.statement in interp.incidents.asked and class_lookup.is_module(value):
                 gradients.note_refused(interp, former.value, slot.value, by.expression, by.target)

@@ -147,7 +147,7 @@ class SequenceKind(ContainerKind[Sequence]):
             yield from interp.leaves_of(slot.value, seen)
 
     def deep_copy(self, interp: Interpreter, value: Sequence, copied: Copied, node: ast.expr) -> Sequence:
-        made = copied.known[id(value)] = replace(value, items=[], kept=())
+        made = copied.known[id(value)] = replace(value, items=[], kept=(), extended=())
         made.items = [Binding(copied.of(interp.read(slot, value))) for slot in value.items]
         return made
 
@@ -355,5 +355,5 @@ def _another(value: Value) -> Value:
         case Sequence(more=False):
             parts = [_another(slot.value) for slot in value.items]
             if parts and None not in parts:
-                return replace(value, items=[Binding(part) for part in parts])
+                return replace(value, items=[Binding(part) for part in parts], extended=())
     return None

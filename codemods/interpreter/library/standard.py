@@ -6,6 +6,7 @@ import json
 import math
 import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from autofix.codemods.interpreter import elements
@@ -109,7 +110,9 @@ def _version(interp: Interpreter, call: Call, text: Value, /) -> Value:
 
 @model("random.sample", "random.choices")
 def _sample(interp: Interpreter, call: Call, population: Value, *_: Value, **__: Value) -> Value:
-    return copy_of(interp, population, "list", call.node) if isinstance(population, Sequence) else DECLINED
+    if not isinstance(population, Sequence):
+        return DECLINED
+    return replace(copy_of(interp, population, "list", call.node), extended=())
 
 
 @model("random.choice")

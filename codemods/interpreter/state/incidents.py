@@ -6,6 +6,7 @@ The interpreter notes them where they happen, and the checks say which of them a
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -146,6 +147,13 @@ class RetainedGraph(NamedTuple):
     """The frozen parameter into which the statement puts the graph."""
     begun: bool = False
     """Whether a change in place puts it into a tensor that had a graph before the loop."""
+    place: tuple[Hashable, ...] | None = None
+    """The keys of the part that grows of a state that is made anew in every iteration."""
+
+    @property
+    def part(self) -> Hashable:
+        """The statement and the part of the state that it makes, as it is known where that part is given up."""
+        return self.kept.statement.node, self.place
 
 
 @dataclass(eq=False)

@@ -1,0 +1,69 @@
+"""Loops that set a total, or a state, back: as they are written."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+
+def begins_again(name: str, node: ast.stmt, loop: ast.AST) -> bool:
+    """Whether a loop, in which *node* adds to a total, sets that back, were it in every tenth iteration only."""
+    name = ast.unparse(ast.parse(name))
+    return any(
+        isinstance(part, ast.Assign)
+        and any(ast.unparse(target) == name for target in part.targets)
+        and ((part is not node and not _mentions(part.value, name)) or _may_leave_out(part.value, name, loop))
+        for part in _run_again(loop, name)
+    )
+
+
+def _may_leave_out(value: ast.expr, name: str, loop: ast.AST) -> bool:
+    """Whether an expression chooses between an old total and none: ``loss if step % 10 == 0 else total + loss``."""
+    for part in ast.walk(value):
+        if isinstance(part, ast.IfExp) and _mentions(part, name):
+            first = _found_first(part.test, name, loop)
+            branches = {True: [part.orelse], False: [part.body], None: [part.body, part.orelse]}[first]
+            if not all(_mentions(branch, name) for branch in branches):
+                return True
+    return False
+
+
+def _mentions(value: ast.expr, name: str) -> bool:
+    return any(
+        isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)) and ast.unparse(part) == name
+        for part in ast.walk(value)
+    )
+
+
+def _found_first(test: ast.expr, name: str, loop: ast.AST) -> bool | None:
+    """The answer that a loop's first iteration alone finds: to ``total is None``, ``not total``, ``step == 0``."""
+    match test:
+        case ast.UnaryOp(ast.Not(), inner):
+            first = _found_first(inner, name, loop)
+            return None if first is None else not first
+        case ast.Compare(ast.Name(id=counter), [sign], [ast.Constant(value=0)]) if isinstance(loop, ast.For):
+            counts = any(isinstance(one, ast.Name) and one.id == counter for one in ast.walk(loop.target))
+            return {ast.Eq: True, ast.NotEq: False, ast.Gt: False}.get(type(sign)) if counts else None
+        case ast.Compare(asked, [sign], [ast.Constant(value=None)]) if ast.unparse(asked) == name:
+            return {ast.Is: True, ast.IsNot: False}.get(type(sign))
+    return False if ast.unparse(test) == name else None
+
+
+def _run_again(loop: ast.AST, name: str) -> Iterator[ast.AST]:
+    """The parts of a loop, but for what only its first iteration runs, before there is a total."""
+    pending = [loop]
+    while pending:
+        part = pending.pop()
+        yield part
+        parts = list(ast.iter_child_nodes(part))
+        first = _found_first(part.test, name, loop) if isinstance(part, ast.If) else None
+        if isinstance(part, ast.If) and first is not None:
+            parts = part.orelse[:] if first else part.body[:]  # type: ignore[assignment]
+        pending += parts
+
+
+def is_assigned_elsewhere(name: str, node: ast.stmt, loop: ast.AST) -> bool:
+    """Whether another statement in a loop assigns to a name: it may set a state back."""
+    others = (part for part in ast.walk(loop) if isinstance(part, ast.Assign) and part is not node)
+    targets = (target for part in others for target in part.targets)
+    return any(ast.unparse(one) == name for target in targets for one in getattr(target, "elts", [target]))
