@@ -66,7 +66,7 @@ def judge(
         return Verdict(False, reason="; ".join(sorted({reason for _, reason in crashes})))
     if {lines.original(line) for line in after.rootless} - before.rootless:
         return Verdict(False, reason="a backward is left without a graph")
-    lost = _lost(before, after, lines, keeps, fact, merged) or _still_cut(fact, after, lines)
+    lost = _lost(before, after, lines, keeps, fact, merged) or _still_cut(fact, before, after, lines)
     lost = lost or _trained_once(before, after, lines) or _still_severed(fact, after, lines)
     if keeps is not Keeps.LATER:
         lost = lost or _before_its_step(before, after, lines, fact)
@@ -224,7 +224,7 @@ def _without_meaning(before: AnalysisResult, trained: set[tuple[int, str]], fact
     return "" if any(line == failed for line, _ in trained) else "no step would use the gradient of the other loss"
 
 
-def _still_cut(fact: Fact, after: AnalysisResult, lines: Patch) -> str:
+def _still_cut(fact: Fact, before: AnalysisResult, after: AnalysisResult, lines: Patch) -> str:
     """Objection that the pass without a graph still misses parameters after the repair; empty for none."""
     if not isinstance(fact, CutGraph):
         return ""
@@ -233,6 +233,10 @@ def _still_cut(fact: Fact, after: AnalysisResult, lines: Patch) -> str:
     missing = set(fact.wanted) - {name for line, name in after.trained if lines.original(line) == fact.failed.line}
     if missing < set(fact.wanted) and all(drop.how == "frozen" for drop in fact.drops):
         return ""  # most of a model that is frozen and given to the optimizer as a whole is meant to stay as it is
+    others = {name for line, name in before.trained if line != fact.failed.line}
+    others &= {name for line, name in after.trained if lines.original(line) != fact.failed.line}
+    if missing < set(fact.wanted) and missing <= others:
+        return ""  # the loss of a discriminator goes through the generator, whose gradient another pass computes
     return f"{_names(missing)} would not be trained" if missing else ""
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import libcst as cst
+import pytest
 
 from autofix.codemods.facts.base import Span
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import Statement, detach
+from autofix.codemods.rewriting.nodes import Statement, detach, with_keyword
 from autofix.codemods.rewriting.patch import Patch, composed, written
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.source.program import Program
@@ -156,3 +157,20 @@ def test_edits_of_one_file_by_two_patches_are_told_in_its_own_lines() -> None:
         (12, 12, ["    loss = 0\n"]),
     ]
     assert "".join(line.text for line in written(TEXT, both)) == second.patched.files[0].text
+
+
+@pytest.mark.parametrize(
+    ("call", "changed"),
+    [
+        ("grad(y, x)", "grad(y, x, create_graph=True)"),
+        ("grad()", "grad(create_graph=True)"),
+        ("grad(y, x, create_graph=False, only=x)", "grad(y, x, create_graph=True, only=x)"),
+        ("grad(\n    y,\n    x,\n)", "grad(\n    y,\n    x,\n    create_graph=True,\n)"),
+        ("grad(\n    y,\n    x\n)", "grad(\n    y,\n    x,\n    create_graph=True\n)"),
+        ("grad(y,\n     x)", "grad(y,\n     x, create_graph=True)"),
+        ("grad(y, **options)", 'grad(y, **{**options, "create_graph": True})'),
+    ],
+)
+def test_a_keyword_argument_stands_where_it_stood_or_where_the_last_one_does(call: str, changed: str) -> None:
+    made = with_keyword(cst.parse_expression(call), "create_graph", "True")
+    assert cst.Module([]).code_for_node(made) == changed

@@ -228,20 +228,33 @@ def without_keyword(call: cst.CSTNode, keyword: str) -> cst.CSTNode:
     return call.with_changes(args=rest)
 
 
+def _ends_line(argument: cst.Arg) -> bool:
+    """Whether a line ends behind the last argument of a call."""
+    comma = argument.comma
+    behind = argument.whitespace_after_arg if isinstance(comma, cst.MaybeSentinel) else comma.whitespace_after
+    return isinstance(behind, cst.ParenthesizedWhitespace)
+
+
 def with_keyword(call: cst.CSTNode, keyword: str, value: str) -> cst.CSTNode:
     """A call with a keyword argument set, among those of ``**options`` where there are any."""
     assert isinstance(call, cst.Call)
-    stripped = without_keyword(call, keyword)
-    assert isinstance(stripped, cst.Call)
-    options = next((arg for arg in stripped.args if arg.star == "**"), None)
+    made = cst.parse_expression(value)
+    given = next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value == keyword), None)
+    if given is not None:
+        return call.with_changes(args=[arg.with_changes(value=made) if arg is given else arg for arg in call.args])
+    options = next((arg for arg in call.args if arg.star == "**"), None)
     if options is not None:
         both = cst.ensure_type(cst.parse_expression(f'{{**options, "{keyword}": {value}}}'), cst.Dict)
-        return stripped.with_deep_changes(
+        return call.with_deep_changes(
             options, value=both.with_changes(elements=[cst.StarredDictElement(options.value), both.elements[1]])
         )
     equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    added = cst.Arg(cst.parse_expression(value), cst.Name(keyword), equal=equal)
-    args = list(stripped.args)
-    if args and isinstance(args[-1].comma, cst.MaybeSentinel):
-        args[-1] = args[-1].with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
-    return stripped.with_changes(args=[*args, added])
+    added = cst.Arg(made, cst.Name(keyword), equal=equal)
+    args = list(call.args)
+    if args:  # the bracket may stand on a line of its own: the new argument stands as the last one does
+        last, between = args[-1], args[-2].comma if len(args) > 1 else cst.MaybeSentinel.DEFAULT
+        if isinstance(between, cst.MaybeSentinel) or not _ends_line(last):
+            between = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        added = added.with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+        args[-1] = last.with_changes(comma=between, whitespace_after_arg=cst.SimpleWhitespace(""))
+    return call.with_changes(args=[*args, added])

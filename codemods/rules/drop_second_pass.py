@@ -62,9 +62,10 @@ class DropSecondPass(Codemod):
 def _of_one_loss(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
     """One of the two calls goes."""
     yield from _term_by_itself(fact, tree)
-    if fact.used != fact.failed or fact.loop is not None:
-        return
     spans = fact.freed, fact.failed
+    scaled = _scaled_beside_itself(fact, tree)
+    if fact.loop is not None or (fact.used != fact.failed and not _is_copied(fact, tree) and scaled is None):
+        return
     if fact.freed == fact.failed:
         if fact.outer is None or fact.outer.passes is None:
             return
@@ -74,9 +75,28 @@ def _of_one_loss(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
         return
     # A helper is asked for its result: that it also runs a pass is what nobody expects of it.
     inner = fact.freed == fact.failed and tree.function_of(first) is not tree.function_of(second)
-    for statement in (first, second) if inner else (second, first):
+    for statement in (first, second) if inner or scaled is second else (second, first):
         if isinstance(only_part(statement), cst.Expr) and len(tree.block_of(statement)) > 1:
             yield Candidate(Edit(tree).remove(statement).patch(), "call backward once on the loss", Keeps.ONE_PASS)
+
+
+def _is_copied(fact: StaleGraph, tree: Tree) -> bool:
+    """Whether one line stands there twice, which computes what it sends: ``loss.mean().backward()``."""
+    sent = [tree.expression(span) for span in (fact.freed, fact.failed)]
+    return sent[0] is not sent[1] and sent[0] is not None and sent[1] is not None and sent[0].deep_equals(sent[1])
+
+
+def _scaled_beside_itself(fact: StaleGraph, tree: Tree) -> Statement | None:
+    """The statement ``scaler.scale(loss).backward()`` beside ``loss.backward()``, which was there before the scaler."""
+    sent = [tree.expression(span) for span in (fact.freed, fact.failed)]
+    for call, other in (sent, sent[::-1]):
+        match call, other:
+            case (
+                cst.Call(cst.Attribute(cst.Call(cst.Attribute(attr=cst.Name("scale")), [argument]))),
+                cst.Call(cst.Attribute(value)),
+            ) if argument.value.deep_equals(value):
+                return tree.statement_of(call)
+    return None
 
 
 def _term_by_itself(fact: StaleGraph, tree: Tree) -> Iterator[Candidate]:
