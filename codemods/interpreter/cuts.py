@@ -538,6 +538,8 @@ def _note_unused(interp: Interpreter, tensor: TensorRef, known: Iterable[Node], 
     leaf = tensor.cell.leaf
     if leaf is None or leaf.node is None or interp.exceptions.awaited:
         return
+    if any(point.instance in interp.widening.incomplete for point in leaf.node.loops):
+        return  # one of as many as an option says, of which the loss takes as many
     detached = [cut for one in known for cut in one.constants if leaf in leaves_under(cut.nodes)]
     cut = detached[0].site if detached else None
     named = next((kept.name for kept in reversed(tensor.provenance) if kept.name), "")

@@ -89,6 +89,8 @@ def update_dictionary(interp: Interpreter, module: TorchModule, given: Value, no
         pairs = interp.call(Name("builtins.dict"), [given], {}, node)
     if isinstance(pairs, Mapping):
         for key, slot in pairs.items.items():
+            if not isinstance(key, (int, str)):
+                continue  # nobody knows whether what is asked for by a name is this one
             module.children[key] = Binding(module_lists.as_item(interp, module, interp.read(slot, pairs), node))
 
 

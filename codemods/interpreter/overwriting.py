@@ -63,7 +63,7 @@ def write_into(
             if result.cell.node is not None:
                 result.cell.node.opaque = False
                 result.cell.node.saved = saved
-                result.cell.node.saves = bool(saved)
+                result.cell.node.saves = bool(saved) or cell.base is not None or _picks_a_part(node)
                 _give_graph(interp, owner, result.cell.node)
                 _carried(
                     interp,
@@ -74,6 +74,26 @@ def write_into(
             owner.detachment = cuts.joined(interp, operands, node) or owner.detachment
     if cell.base is not None:
         cell.of = cell.base.node
+
+
+def _picks_a_part(node: ast.expr | ast.stmt) -> bool:
+    """Whether an assignment certainly writes into a part of a tensor: ``x[i] = v``, ``x[:, 1:] = v``, not ``x[:] = v``.
+
+    PyTorch frees what it knows of the part as it frees a saved tensor: a second pass is refused.
+    Source: ``CopySlices`` in torch/csrc/autograd/functions/tensor.cpp.
+    """
+    if not isinstance(node, ast.Subscript):
+        return False
+    index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    for one in index:
+        match one:
+            case ast.Constant(value=int()) | ast.UnaryOp() | ast.BinOp() | ast.Name():
+                return True
+            case ast.Slice(lower=ast.Constant(value=int(first))) if first > 0:
+                return True
+            case ast.Slice(upper=ast.UnaryOp(ast.USub(), ast.Constant())):
+                return True
+    return False
 
 
 def _is_constant(value: Value) -> bool:
@@ -139,6 +159,7 @@ def in_place(
         saved._replace(storage=cell.storage, version=version) if saved.storage is result.cell.storage else saved
         for saved in made.saved
     )
+    made.saves = made.saves or cell.base is not None
     give_graph(interp, tensor, made)
     if isinstance(node, ast.Call):
         _gathered(interp, tensor, args, node)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.interpreter import class_lookup, cuts, overwriting
-from autofix.codemods.interpreter.values import Binding, Class, Function, Sequence, TensorRef, Value
+from autofix.codemods.interpreter.values import Binding, Class, Function, Sequence, Symbol, TensorRef, Value
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -54,7 +54,11 @@ def apply(interp: Interpreter, cls: Class, args: list[Value], node: ast.expr) ->
     ]
     made = interp.opaque("torch.autograd.Function.apply", args, node, differentiable=True, saved=saved)
     if not isinstance(made, TensorRef) or made.cell.node is None:
-        return made
+        known = all(isinstance(one, (TensorRef, int, float, str, bool, type(None))) for one in args)
+        is_tensor = len(declared.results) == 1 and bool(declared.saved)
+        return (
+            interp.data() if isinstance(made, Symbol) and known and is_tensor and not _may_have_a_graph(args) else made
+        )
     if declared.constants:
         made.cell.node.opaque = False
         several = len(declared.results) > 1
@@ -70,6 +74,12 @@ def apply(interp: Interpreter, cls: Class, args: list[Value], node: ast.expr) ->
             overwriting.give_graph(interp, changed, made.cell.node)
             return changed
     return made
+
+
+def _may_have_a_graph(args: list[Value]) -> bool:
+    return any(
+        isinstance(one, TensorRef) and (one.cell.node is not None or one.cell.unsure or one.cell.vague) for one in args
+    )
 
 
 def _change(interp: Interpreter, tensor: TensorRef, node: ast.expr, *, marked: bool) -> None:

@@ -298,6 +298,7 @@ class Interpreter(Symbols, Recording, ABC):
         self.loops = (*self.loops, LoopPoint(self.site(statement), instance, number))
         if cut and number > 0:
             self.widening.cut_short[instance] = next(self._fresh)
+            self.widening.incomplete.add(instance)
         try:
             yield
         finally:

@@ -16,6 +16,7 @@ from autofix.codemods.rewriting.changed import is_function_of_a_module, is_place
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import (
     Statement,
+    calls_in,
     method_call,
     only_part,
     operands_of,
@@ -142,9 +143,29 @@ class OutOfPlace(Codemod):
         operation = tree.expression(fact.operation or fact.saved)
         for operand in (root_of(operation, tree), *operands_of(operation)):
             # changed by another name: in a function, in a loop over several
-            if isinstance(operand, cst.Name) and operand.value != "self" and not tree.is_imported(operand):
+            if isinstance(operand, cst.Name) and operand.value != "self" and not _is_no_tensor(operand, tree):
                 yield clones.with_clones([operand], operand.value, tree)
         yield from clones.when_made(fact, tree)
+
+
+def _is_no_tensor(name: cst.Name, tree: Tree) -> bool:
+    """Whether a name is that of a module or a function: it is called, or handed to ``checkpoint``, which calls it."""
+    argument = tree.parent_of(name)
+    call = tree.parent_of(argument) if isinstance(argument, cst.Arg) else None
+    if (
+        isinstance(call, cst.Call)
+        and call.args[0] is argument
+        and tree.called(call) in ("checkpoint", "functional_call")
+    ):
+        return True
+    if tree.is_imported(name):
+        return True
+    for one in calls_in(tree.function_of(name)):
+        owner = one.func.value if isinstance(one.func, cst.Attribute) else one.func
+        asked = one.func is owner or tree.called(one) in ("parameters", "named_parameters", "state_dict")
+        if asked and isinstance(owner, cst.Name) and owner.value == name.value:
+            return True
+    return False
 
 
 def _is_an_input(root: cst.CSTNode | None, tree: Tree) -> bool:

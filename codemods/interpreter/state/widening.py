@@ -24,6 +24,8 @@ class Widening:
 
         Each with the time at which its present iteration began, as ``begun`` counts it.
         """
+        self.incomplete: set[int] = set()
+        """Instances of all loops of which not all iterations were run."""
         self.growing: list[Callable[[], None]] = []
         """Functions that make counters and growing lists uncertain."""
         self._begun: dict[tuple[int, str], int] = {}
