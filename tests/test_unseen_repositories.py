@@ -1486,3 +1486,55 @@ def test_parameters_have_names_by_which_another_file_looks_them_up(scale: str, s
     nets = FUNCTIONAL.replace("SCALE", scale).replace("SHIFT", shift)
     found = analyse(FAST_WEIGHTS, "train.py", others={"nets.py": nets}).findings
     assert [finding.code for finding in found] == codes
+
+
+GUIDED_BY_TEXT = """\
+import torch
+from torch import nn
+from somewhere import load, tokenize
+
+class Guide:
+    def __init__(self):
+        self.model = load("base")
+        self.model.eval()
+        FREEZE
+        self.text = None
+
+    def prepare(self, texts):
+        self.text = self.model.MAKES(tokenize(texts))
+
+    def __call__(self, images):
+        return -(images * self.text).sum(1).mean()
+
+net, guide = nn.Linear(4, 4), Guide()
+optimizer = torch.optim.Adam(GIVEN)
+guide.prepare(["a sea"])
+for x in torch.randn(5, 3, 4):
+    loss = guide(net(x))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+ALL = "for p in self.model.parameters():\n            "
+NAMED = "for name, p in self.model.named_parameters():\n            "
+
+
+@pytest.mark.parametrize("makes", ["encode_text", "forward", "__call__"])
+@pytest.mark.parametrize(
+    ("freeze", "given", "found"),
+    [
+        (ALL + "p.requires_grad = False", "net.parameters()", False),
+        (ALL + "p.requires_grad_(False)", "net.parameters()", False),
+        (NAMED + "p.requires_grad = False", "net.parameters()", False),
+        (ALL + "p.requires_grad = FLAG", "net.parameters()", False),
+        (ALL + "p.requires_grad = True", "net.parameters()", True),
+        (NAMED + "if 'norm' in name: p.requires_grad = False", "net.parameters()", True),
+        (ALL + "p.requires_grad = False", "[*net.parameters(), *guide.model.parameters()]", True),
+    ],
+)
+def test_an_unread_model_that_a_loop_freezes_may_give_no_graph(
+    freeze: str, given: str, makes: str, *, found: bool
+) -> None:
+    text = GUIDED_BY_TEXT.replace("FREEZE", freeze).replace("GIVEN", given).replace(".MAKES", f".{makes}")
+    text = text.replace("import load,", "import FLAG, load,")
+    assert bool(analyse(text.replace(".__call__(", "("), "train.py").findings) is found

@@ -216,6 +216,7 @@ def _update(interp: Interpreter, call: Call, receiver: Symbol, /, *args: Value, 
 def _requires_grad(
     interp: Interpreter, call: Call, receiver: Symbol, /, requires_grad: Value = True, **_: Value
 ) -> Value:
+    unread_networks.set_flag(interp, receiver, requires_grad)
     if requires_grad is not True or not _is_copy(receiver.key):
         return receiver
     copied = interp.data()

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf, Saved
-from autofix.codemods.interpreter.values import Class, Instance, Mapping, Sequence, Symbol, TorchModule, Value, slots_of
+from autofix.codemods.interpreter.values import (
+    Class,
+    Instance,
+    Mapping,
+    Method,
+    Sequence,
+    Symbol,
+    TorchModule,
+    Value,
+    slots_of,
+)
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -76,6 +86,27 @@ def _called(cls: ast.ClassDef) -> frozenset[str]:
         for function in functions
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self"
     )
+
+
+def set_flag(interp: Interpreter, parameter: Symbol, wanted: Value) -> None:
+    """``requires_grad`` of a parameter of an unread model is set: without it, its results may have no graph any more.
+
+    In a loop over all of them, of which no optimizer has been given any.  Some may be set again, be it by a part of the
+    model: nobody knows from then on whether a result has a graph.
+    """
+    listed = interp.identified(_whole(parameter.key))
+    model = listed.receiver if isinstance(listed, Method) else None
+    if wanted is True or not isinstance(model, Symbol) or model.leaf is None or model.leaf in interp.tape.owned:
+        return
+    if any(interp.statement.node in loop.body for loop in interp.statement.source.nodes.of(ast.For)):
+        model.leaf = None
+
+
+def _whole(key: Hashable) -> Hashable:
+    """The identity of what an item is of, or an item of an item: ``for name, p in model.named_parameters()``."""
+    while isinstance(key, tuple) and key[:1] == ("item",):
+        key = key[1]
+    return key[1] if isinstance(key, tuple) and key[:1] == ("object",) else None
 
 
 def saved(leaf: Leaf | None) -> list[Saved]:

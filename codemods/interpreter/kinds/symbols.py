@@ -9,7 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd.graph import Leaf
-from autofix.codemods.interpreter import attributes, constants, cuts, datasets, definitions, unknown_calls
+from autofix.codemods.interpreter import (
+    attributes,
+    constants,
+    cuts,
+    datasets,
+    definitions,
+    unknown_calls,
+    unread_networks,
+)
 from autofix.codemods.interpreter.kinds.kind import ONLY_TENSORS, TENSORS, Assignment, Copied, Kind, kind
 from autofix.codemods.interpreter.values import (
     Attributes,
@@ -78,6 +86,8 @@ class SymbolKind(Kind[Symbol]):
         return interp.read(slot) if slot is not None else Method(value, name, node)
 
     def set_attribute(self, interp: Interpreter, value: Symbol, name: str, slot: Binding, by: Assignment) -> None:
+        if name == "requires_grad":
+            unread_networks.set_flag(interp, value, slot.value)
         interp.attributes_of_opaque[value.key, name] = slot
 
     def item(self, interp: Interpreter, value: Symbol, index: Value, node: ast.expr) -> Value:
