@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
 import libcst as cst
 from libcst.codemod import CodemodCommand, CodemodContext
 
 from autofix.codemods.repair import mend
 from autofix.codemods.source.program import Program
-
-if TYPE_CHECKING:
-    from autofix.codemods.rules.base import Codemod
 
 
 class Command(CodemodCommand):
@@ -27,5 +24,5 @@ class Command(CodemodCommand):
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:
         """Repair every fact that this codemod answers."""
-        mended = mend(Program.of(tree.code, self.context.filename or "<unknown>"), [cast("type[Codemod]", type(self))])
+        mended = mend(Program.of(tree.code, self.context.filename or "<unknown>"), [cast(Any, type(self))])
         return cst.parse_module(mended.patched.files[0].text)

@@ -381,7 +381,8 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def libcst_command(kind: type[Codemod], script: Path) -> list[str]:
-    return ["codemod", "-x", "--no-format", f"{kind.__module__}.{kind.__name__}", str(script)]
+    module = kind.__module__.rpartition(".")[2]
+    return ["codemod", "-x", "--no-format", f"autofix.codemods.{module}.{kind.__name__}", str(script)]
 
 
 def example_of(kind: type[Codemod], folder: Path) -> tuple[Path, bytes]:

@@ -42,6 +42,7 @@ FLOORS = [
     ["autofix.codemods.proof"],
     ["autofix.codemods.branches"],
     ["autofix.codemods.repair"],
+    ["autofix.codemods.command"],
     ["autofix.codemods.rules"],
     ["autofix.child", "autofix.exits", "autofix.progress", "autofix.execution.guard"],
     ["autofix.execution.guardian"],
