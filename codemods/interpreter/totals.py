@@ -36,17 +36,52 @@ def _mentions(value: ast.expr, name: str) -> bool:
 
 
 def _found_first(test: ast.expr, name: str, loop: ast.AST) -> bool | None:
-    """The answer that a loop's first iteration alone finds: to ``total is None``, ``not total``, ``step == 0``."""
+    """The answer that a loop's first iteration alone finds: to ``total is None``, ``not total``, ``step == 0``.
+
+    For an item, or an attribute: to ``key not in totals``, ``not hasattr(self, "total")``.
+    """
     match test:
         case ast.UnaryOp(ast.Not(), inner):
             first = _found_first(inner, name, loop)
             return None if first is None else not first
-        case ast.Compare(ast.Name(id=counter), [sign], [ast.Constant(value=0)]) if isinstance(loop, ast.For):
-            counts = any(isinstance(one, ast.Name) and one.id == counter for one in ast.walk(loop.target))
-            return {ast.Eq: True, ast.NotEq: False, ast.Gt: False}.get(type(sign)) if counts else None
-        case ast.Compare(asked, [sign], [ast.Constant(value=None)]) if ast.unparse(asked) == name:
-            return {ast.Is: True, ast.IsNot: False}.get(type(sign))
+        case ast.Compare(asked, [sign], [ast.Constant(value=None | 0)]) if ast.unparse(asked) == name:
+            return {ast.Is: True, ast.IsNot: False, ast.Eq: True, ast.NotEq: False}.get(type(sign))
+        case ast.Compare(ast.Name(id=counter), [sign], [ast.Constant(value=0)]):
+            first = {ast.Eq: True, ast.NotEq: False, ast.Gt: False}.get(type(sign))
+            return first if _counts(loop, counter) else None
+        case ast.Compare(key, [sign], [held]) if f"{_without_keys(held)}[{ast.unparse(key)}]" == name:
+            return {ast.NotIn: True, ast.In: False}.get(type(sign))
+        case ast.Call(ast.Name("hasattr"), [owner, ast.Constant(value=str(attribute))]):
+            return False if f"{ast.unparse(owner)}.{attribute}" == name else None
     return False if ast.unparse(test) == name else None
+
+
+def _counts(loop: ast.AST, counter: str) -> bool:
+    """Whether a loop counts its iterations by a name, which it never sets back."""
+    if isinstance(loop, ast.For) and any(
+        isinstance(one, ast.Name) and one.id == counter for one in ast.walk(loop.target)
+    ):
+        return True
+    parts = list(ast.walk(loop))
+    raised = any(
+        isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add) and ast.unparse(one.target) == counter
+        for one in parts
+    )
+    set_back = any(
+        isinstance(one, ast.Name) and one.id == counter and isinstance(one.ctx, ast.Store)
+        for part in parts
+        if not isinstance(part, ast.AugAssign)
+        for one in ast.iter_child_nodes(part)
+    )
+    return raised and not set_back
+
+
+def _without_keys(held: ast.expr) -> str:
+    """The text of a dictionary, of which ``.keys()`` may be asked."""
+    match held:
+        case ast.Call(ast.Attribute(value=inner, attr="keys"), []):
+            return ast.unparse(inner)
+    return ast.unparse(held)
 
 
 def _run_again(loop: ast.AST, name: str) -> Iterator[ast.AST]:
