@@ -58,22 +58,15 @@ def _found_first(test: ast.expr, name: str, loop: ast.AST) -> bool | None:
 
 def _counts(loop: ast.AST, counter: str) -> bool:
     """Whether a loop counts its iterations by a name, which it never sets back."""
-    if isinstance(loop, ast.For) and any(
-        isinstance(one, ast.Name) and one.id == counter for one in ast.walk(loop.target)
-    ):
+    targets = ast.walk(loop.target) if isinstance(loop, ast.For) else ()
+    if any(isinstance(one, ast.Name) and one.id == counter for one in targets):
         return True
     parts = list(ast.walk(loop))
-    raised = any(
-        isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add) and ast.unparse(one.target) == counter
-        for one in parts
-    )
-    set_back = any(
-        isinstance(one, ast.Name) and one.id == counter and isinstance(one.ctx, ast.Store)
-        for part in parts
-        if not isinstance(part, ast.AugAssign)
-        for one in ast.iter_child_nodes(part)
-    )
-    return raised and not set_back
+    stored = [
+        one for one in parts if isinstance(one, ast.Name) and one.id == counter and isinstance(one.ctx, ast.Store)
+    ]
+    raised = [one.target for one in parts if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add)]
+    return bool(stored) and all(one in raised for one in stored)
 
 
 def _without_keys(held: ast.expr) -> str:
