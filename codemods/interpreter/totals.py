@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 
 def begins_again(name: str, node: ast.stmt, loop: ast.AST) -> bool:
@@ -92,6 +93,15 @@ def _run_again(loop: ast.AST, name: str) -> Iterator[ast.AST]:
 
 def is_assigned_elsewhere(name: str, node: ast.stmt, loop: ast.AST) -> bool:
     """Whether another statement in a loop assigns to a name: it may set a state back."""
-    others = (part for part in ast.walk(loop) if isinstance(part, ast.Assign) and part is not node)
-    targets = (target for part in others for target in part.targets)
-    return any(ast.unparse(one) == name for target in targets for one in getattr(target, "elts", [target]))
+    return any(one is not node for one in _assignments(loop).get(name, ()))
+
+
+@lru_cache(maxsize=64)
+def _assignments(loop: ast.AST) -> dict[str, list[ast.Assign]]:
+    """The assignments in a loop by what they are made to, as it is written."""
+    found: dict[str, list[ast.Assign]] = {}
+    for part in ast.walk(loop):
+        for target in part.targets if isinstance(part, ast.Assign) else ():
+            for one in getattr(target, "elts", [target]):
+                found.setdefault(ast.unparse(one), []).append(part)  # type: ignore[arg-type]
+    return found
