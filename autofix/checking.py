@@ -117,8 +117,8 @@ class Result:
 
     @property
     def is_brief(self) -> bool:
-        """Whether the result has no texts: nothing is to be reported of its files, or changed in them."""
-        return not self.file.data
+        """Whether the result has no texts."""
+        return self.project.is_unread
 
     def over(self, texts: Mapping[str, str], options: Options | None = None) -> Result:
         """The result for these files where some of them have other *texts* by now (name to text)."""

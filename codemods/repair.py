@@ -357,11 +357,12 @@ class _Search:
         patch = Patch(program, tuple(edits))
         if patch.patched in self.rejected or not _compiles(patch.patched):
             return None
-        is_old = isinstance(chosen[0][0], _OLD)
         # The release of one total may release those that it is added to: then each is repaired in its turn.
         first = min(chosen, key=lambda one: one[0].cause)[2]
-        if not is_old and len(set(map(_kept, self.see(first.patch).facts))) < len(set(map(_kept, seen.facts))) - 1:
-            return None
+        if not isinstance(chosen[0][0], _OLD):
+            left = set(map(_kept, self.see(first.patch).facts))
+            if len(left) < len(set(map(_kept, seen.facts))) - 1:
+                return None
         after = self.see(patch)
         read = after if seen.complete else replace(after, complete=True)  # of both programs, as much was read
         for fact, rule, candidate in chosen:

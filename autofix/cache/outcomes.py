@@ -42,7 +42,7 @@ def written(outcome: Read | Unread, answers: object) -> str:
     if _is_empty(outcome) and answers is None:
         return NOTHING
     told = {
-        "brief": _is_brief(outcome),
+        "brief": project.is_unread,
         "companions": [[name, str(path)] for name, (path, _) in project.companions.items()],
         "roots": list(project.roots),
         "whole": len(analysis.program.files) > 1,
@@ -59,16 +59,11 @@ def written(outcome: Read | Unread, answers: object) -> str:
 def _is_empty(outcome: Read) -> bool:
     analysis = outcome.analysis
     return (
-        _is_brief(outcome)
+        outcome.project.is_unread
         and not (outcome.project.companions or outcome.project.roots)
         and analysis.complete
         and not (analysis.passes or analysis.missed)
     )
-
-
-def _is_brief(outcome: Read) -> bool:
-    """Whether the outcome has no texts: nothing is to be reported of its files."""
-    return not outcome.project.file.data
 
 
 Reader = Callable[[Path], SourceFile]

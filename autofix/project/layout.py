@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -57,20 +57,26 @@ def marked_root(folder: Path, known: Known | None = None) -> Path | None:
 
     *known* keeps the answer for the next call.
     """
+
+    def nearest(one: Path, above: Path | None) -> Path | None:
+        if is_too_wide(one):
+            return None
+        return one if any((one / marker).exists() for marker in MARKERS) else above
+
+    return _from_above(folder, nearest, known)
+
+
+def _from_above(folder: Path, answer: Callable[[Path, Path | None], Path | None], known: Known | None) -> Path | None:
+    """The *answer* for a folder, which is given that for the folder above it; *known* are the answers so far."""
     known = {} if known is None else known
-    found, passed = None, []
+    pending = []
     for one in (folder, *folder.parents):
         if one in known:
-            found = known[one]
             break
-        passed.append(one)
-        if is_too_wide(one):
-            break
-        if any((one / marker).exists() for marker in MARKERS):
-            found = one
-            break
-    known.update(dict.fromkeys(passed, found))
-    return found
+        pending.append(one)
+    for one in reversed(pending):
+        known[one] = answer(one, known.get(one.parent))
+    return known[folder]
 
 
 def names_from_root(paths: Sequence[Path]) -> list[str]:
@@ -95,18 +101,11 @@ def checkout_of(folder: Path, known: Known | None = None) -> Path | None:
     A checkout is somebody else's: what it names outside of itself is none of its business.  *known* keeps the answer
     for the next call.
     """
-    known = {} if known is None else known
-    found, passed = None, []
-    for one in (folder, *folder.parents):
-        if one in known:
-            found = known[one]
-            break
-        passed.append(one)
-    for one in reversed(passed):
-        if found is None and not is_too_wide(one) and (one / ".git").exists():
-            found = one
-        known[one] = found
-    return found
+
+    def outermost(one: Path, above: Path | None) -> Path | None:
+        return one if above is None and not is_too_wide(one) and (one / ".git").exists() else above
+
+    return _from_above(folder, outermost, known)
 
 
 def unmarked_root(folder: Path, cwd: Path | None, given: Sequence[Path] = ()) -> Path:

@@ -28,6 +28,11 @@ class Project:
     """The folders, named as the files are, in which modules of the companions are looked for by their full names."""
 
     @property
+    def is_unread(self) -> bool:
+        """Whether it has no texts: nothing is to be reported of its files, or changed in them."""
+        return not self.file.data
+
+    @property
     def others(self) -> dict[str, str]:
         """The companions' texts."""
         return {name: file.text for name, (_, file) in self.companions.items()}

@@ -187,7 +187,8 @@ def state_rebuilt(interp: Interpreter, before: Binding, after: Binding, node: as
             grown = [(cell, one) for cell, one in _graphs_of(interp, new, 0) if id(cell) not in had]
             _note(interp, kept, earlier, grown if had else [], place=part.place)
         elif isinstance(new, TensorRef) and is_step_on(new, old):
-            _note(interp, kept, earlier, [(new.cell, part.new.kept)], adds=_joins(new), place=part.place)
+            joins = new.cell.node is not None and len(new.cell.node.operands) > 1
+            _note(interp, kept, earlier, [(new.cell, part.new.kept)], adds=joins, place=part.place)
 
 
 def _stores_of(value: Value) -> tuple[StoreEvent, ...]:
@@ -195,11 +196,6 @@ def _stores_of(value: Value) -> tuple[StoreEvent, ...]:
     if isinstance(value, TensorRef):
         return value.provenance
     return value.kept if isinstance(value, (Sequence, Mapping, Instance)) else ()
-
-
-def _joins(value: TensorRef) -> bool:
-    node = value.cell.node
-    return node is not None and len(node.operands) > 1
 
 
 def given_up(interp: Interpreter, container: Value, after: Value = None, *, builds: bool = False) -> None:

@@ -58,12 +58,7 @@ def walk(node: ast.AST) -> list[ast.AST]:
     """*node* and all nodes below it but for operators and contexts, by level: for trees without a :class:`Nodes`."""
     found = [node]
     for one in found:  # which grows meanwhile
-        for name in _FIELDS[type(one)]:
-            value = getattr(one, name, None)
-            if type(value) is list:
-                found += [part for part in value if isinstance(part, ast.AST)]
-            elif isinstance(value, ast.AST):
-                found.append(value)
+        found += children(one)
     return found
 
 
