@@ -275,6 +275,8 @@ class BackwardCall:
     """Identities of the nodes, leaves apart, whose gradients it was asked for."""
     old: set[int] = field(default_factory=set)
     """Identities of the nodes under the roots that belong to the past: see :meth:`Tape._past`."""
+    inputs: tuple[Node, ...] = ()
+    """For a call of ``autograd.grad``: the nodes whose gradients it returns, as far as they are known."""
     chosen: bool = False
     """Whether it gives gradients to chosen leaves alone: ``loss.backward(inputs=...)``."""
     explores: bool = False

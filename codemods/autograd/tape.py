@@ -64,6 +64,7 @@ class Tape:
 
     def _ask_for(self, inputs: list[Node], current: BackwardCall) -> None:
         """Record that *current* returns the gradients of *inputs*: a requested gradient counts as used."""
+        current.inputs = tuple(inputs)
         self.served.update((id(current), node.leaf.name) for node in inputs if node.leaf is not None)
         current.targets.update(id(node) for node in inputs if node.leaf is None)
 

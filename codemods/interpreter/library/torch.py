@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from autofix.codemods.autograd import catalogue, groups
+from autofix.codemods.autograd import catalogue, derivatives, groups
 from autofix.codemods.autograd.catalogue import is_operation
-from autofix.codemods.autograd.graph import Node, Saved
+from autofix.codemods.autograd.graph import BackwardCall, Node, Saved
 from autofix.codemods.autograd.walks import operations_under
 from autofix.codemods.facts.parts import TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter import asked_again, attributes, cuts, dtypes, escapes, extents, filled, tensor_calls
@@ -122,7 +122,7 @@ def _grad(
     node, given = call.node, bool(others) or "grad_outputs" in keywords
     if any(escapes.certainly_has_no_graph(one) for one in interp.tensors(inputs)):
         interp.crash("one of the differentiated tensors does not require grad")
-    tensor_calls.run_backward(interp, [outputs], keywords, node, accumulate=False, inputs=inputs, given=given)
+    taken = tensor_calls.run_backward(interp, [outputs], keywords, node, accumulate=False, inputs=inputs, given=given)
     allowed = keywords.keys() & {"allow_unused", "materialize_grads"} or _may_have_more_options(interp, node)
     if not allowed and len(others) < 4:
         cuts.part_beside(interp, [outputs], inputs, node)
@@ -133,6 +133,8 @@ def _grad(
         if made.cell.node is not None:
             made.cell.node.opaque = False
             made.cell.node.doubtful = create is not True
+            if taken is not None:
+                _lead_to_parts(made.cell.node, taken)
         results: list[Value] = [made] * count
     else:
         results = [interp.data() for _ in range(count)]
@@ -141,6 +143,14 @@ def _grad(
     return Sequence(
         "tuple", [Binding(result) for result in results], more=not isinstance(inputs, (Sequence, TensorRef))
     )
+
+
+def _lead_to_parts(gradient: Node, taken: BackwardCall) -> None:
+    """Let the graph of a *gradient* have those parts of the differentiated one of which it is computed."""
+    edges, saved = derivatives.parts_of_gradient(taken, gradient.operands)
+    if edges:
+        gradient.operands = tuple(edges)
+        gradient.saved = (*gradient.saved, *saved)
 
 
 def _may_have_more_options(interp: Interpreter, node: ast.expr) -> bool:

@@ -1,0 +1,63 @@
+"""The graph of a gradient that was taken with ``create_graph=True``: the parts of the differentiated graph in it.
+
+The formula of an operation's derivative computes with the tensors that the operation has saved for the gradients that
+are wanted, and leads on to their graphs.  What it has not saved, or has saved for others, has no part in the gradient:
+that of ``(u * w).sum()`` by ``w`` is ``u``.
+
+Source: https://pytorch.org/docs/stable/notes/autograd.html, and the formulas in tools/autograd/derivatives.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from autofix.codemods.autograd.catalogue import operation
+from autofix.codemods.autograd.graph import BackwardCall, Node, Operand, Saved
+from autofix.codemods.autograd.walks import operations_under
+
+_WRITES = "copy_slices"
+"""The node of data that are written into a part of a tensor: it keeps at most the places, which have no graph."""
+
+
+def parts_of_gradient(call: BackwardCall, roots: Iterable[Operand]) -> tuple[list[Operand], list[Saved]]:
+    """The edges from the gradients that a *call* of ``autograd.grad`` returns, and the tensors that these have saved.
+
+    No edges are returned where the inputs of the call are not known.  Where it is not known which of its tensors an
+    operation has saved, all of them are taken; and where no way leads to the inputs, all operations.
+    """
+    if not call.inputs:
+        return [], []
+    roots = list(roots)
+    executed = list(dict.fromkeys(consumer for consumer, _ in call.edges))
+    executed = executed or list(operations_under(root.node for root in roots))
+    on_the_way = {*executed, *call.inputs}
+    found = [root for root in roots if root.node in on_the_way and _keeps_result(root.node)]
+    for node in executed:
+        found += (one for one in node.operands if one.node in on_the_way and _keeps_result(one.node))
+        found += _kept_operands(node, on_the_way)
+    edges = list({id(one.node): one for one in reversed(found)}.values())[::-1]
+    return edges, list(dict.fromkeys(saved for node in executed for saved in node.saved))
+
+
+def _keeps_result(node: Node) -> bool:
+    """Whether an operation has saved its own result, or may have."""
+    if node.leaf is not None or not node.saves or node.operation == _WRITES:
+        return False
+    row = operation(node.operation)
+    return node.opaque or not row.known or bool(row.usual) or any("result" in kept for kept in row.saves.values())
+
+
+def _kept_operands(node: Node, on_the_way: Collection[Node]) -> Iterator[Operand]:
+    """The operands that an operation has saved for the gradients of those that are *on the way*."""
+    if not node.saves or node.operation == _WRITES:
+        return
+    row = operation(node.operation)
+    if not row.known or row.usual or node.opaque:
+        yield from node.operands
+        return
+    named = dict(zip(row.tensors, node.operands, strict=False)) if len(row.tensors) == len(node.operands) else {}
+    if named:
+        wanted = {kept for name, one in named.items() if one.node in on_the_way for kept in row.saves.get(name, ())}
+        yield from (one for name, one in named.items() if name in wanted)
+    elif len(node.operands) > 1 or any(name in kept for name, kept in row.saves.items()):
+        yield from (one for one in node.operands if any(set(kept) - {"result"} for kept in row.saves.values()))
