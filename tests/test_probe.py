@@ -253,7 +253,7 @@ def test_error_that_the_script_catches_is_its_failure(tmp_path: Path) -> None:
     assert record.failure.in_pass
     assert "second time" in record.failure.error.message
     assert record.outcome is Outcome.STOPPED
-    assert record.steps == 5
+    assert record.steps == 6
 
 
 def test_reference_gives_the_gradient_of_the_formula(tmp_path: Path) -> None:
@@ -311,3 +311,8 @@ def test_reference_keeps_second_derivatives(tmp_path: Path) -> None:
     )
     assert plain.updates[1].sketches == reference.updates[1].sketches
     assert plain.losses == reference.losses
+
+
+def test_a_view_made_without_grad_mode_does_not_end_the_count_of_steps(tmp_path: Path) -> None:
+    record = execute(tmp_path, "with torch.no_grad():\n    first = model[0].weight[:1]\n" + LOOP)
+    assert record.steps == 6

@@ -444,6 +444,14 @@ LENIENT = {
         ("net.weight -= 0.1", "with torch.no_grad():\n        net.weight -= 0.1"),
     ),
     "a tensor that is handed to numpy": ("print(net(x).numpy())", ("net(x).numpy()", "net(x).detach().numpy()")),
+    "a view that was made without grad mode": (
+        "view_of(x).mul_(net(x)[:, :1])",
+        ("view_of(x).mul_(", "view_of(x).mul("),
+    ),
+    "a view of a parameter that was made without grad mode": (
+        "view_of(net.weight).clamp_(-1, 1)",
+        ("view_of(net.weight).clamp_(-1, 1)", "with torch.no_grad():\n        view_of(net.weight).clamp_(-1, 1)"),
+    ),
     "a tensor that is copied deeply": ("copy.deepcopy(loss)", ("copy.deepcopy(loss)", "copy.deepcopy(loss.detach())")),
 }
 
@@ -453,6 +461,7 @@ import torch
 
 net = torch.nn.Linear(3, 2)
 optimizer = torch.optim.Adam(net.parameters())
+view_of = torch.no_grad()(lambda tensor: tensor[:, :1])
 for i in range(30):
     x = torch.randn(4, 3)
     loss = net(x).pow(2).mean()

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 from .events import Events
-from .graph import walk
+from .graph import node_of, walk
 from .holders import forms_in_frames, holders, tensors_made_by
-from .notes import ACCUMULATE, BY, FREED, KEPT, MADE, Call, Tape, node_of
+from .notes import ACCUMULATE, BY, FREED, KEPT, MADE, Call, Tape
 from .parameters import parameter_names
 from .picture import Notes, picture
 from .recorded import GRAPHLESS, Fact
@@ -33,6 +33,8 @@ ERRORS = {
     "a view of a leaf Variable that requires grad": "leaf changed",
     "functions with out=... arguments don't support automatic differentiation": "out argument",
     "is a view and is being modified inplace": "part changed",
+    "A view was created in no_grad mode and is being modified inplace": "unrecorded view changed",
+    "A view was created in no_grad mode and its base or another view": "unrecorded view read",
     "Can't call numpy() on Tensor that requires grad": "graph escapes",
     "Only Tensors created explicitly by the user": "graph copied",
     "Cowardly refusing to serialize non-leaf tensor": "graph sent",

@@ -15,8 +15,9 @@ from typing import Any
 import torch
 
 from .events import Events
+from .graph import node_of
 from .holders import CONTAINERS, first_of, form_of, paths_to
-from .notes import MADE, Tape, node_of
+from .notes import MADE, Tape
 from .recorded import Carried
 from .sites import Sites
 from .stage import is_user_file

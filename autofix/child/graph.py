@@ -46,6 +46,14 @@ class Walk:
     leaves: list[torch.Tensor]
 
 
+def node_of(tensor: torch.Tensor) -> Any:
+    """The node of a tensor; None where autograd gives none: of a view made under no_grad whose base was changed."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return None
+
+
 def walk(roots: Iterable[Any]) -> Walk:
     """Visit every node under *roots* (nodes or None) once, at most ``LIMIT`` of them, depth first in a fixed order."""
     # The wrappers must be held during the walk: Python makes a new one for a node that nothing holds.
@@ -162,7 +170,7 @@ def trunk_of(roots: Iterable[Any]) -> list[str]:
 def roots_of(tensors: Any) -> list[Any]:
     """The nodes at which a pass over *tensors* (one tensor, a gradient edge, or a sequence of them) begins."""
     if isinstance(tensors, torch.Tensor):
-        return [tensors.grad_fn]
+        return [node_of(tensors)]
     if hasattr(tensors, "node"):
         return [tensors.node]
     if isinstance(tensors, (list, tuple)):
@@ -285,7 +293,7 @@ class Meter:
                 storages[storage.data_ptr()] = storage.nbytes()
             except (RuntimeError, NotImplementedError):
                 continue  # sparse and functional tensors have no storage of their own
-        nodes = walk(tensor.grad_fn for tensor in tensors).nodes
+        nodes = walk(map(node_of, tensors)).nodes
         armed = sum(1 for node in nodes if not hasattr(node, "variable") and SPENT not in node.metadata)
         return Live(len(nodes), armed, sum(storages.values()))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .notes import node_of
+from .graph import node_of
 from .stage import is_user_file
 
 MOST = 50_000

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.modules.batchnorm import _NormBase
 
+from .graph import node_of
 from .holders import OF_KERNEL, OPAQUE, namespaces
 from .parameters import Parameters
 from .recorded import MOST_KEPT
@@ -61,7 +62,7 @@ class Kept:
         with torch._C.DisableTorchFunction():
             found = dict(self._found())
             values = {name: glance(one) for name, one in found.items()}
-        loose = {name: one for name, one in found.items() if isinstance(one, torch.Tensor) and one.grad_fn is None}
+        loose = {name: one for name, one in found.items() if isinstance(one, torch.Tensor) and node_of(one) is None}
         arrays = {name: one for name, one in found.items() if not isinstance(one, torch.Tensor)}
         carried = frozenset(name for name, one in (loose | arrays).items() if self._is_carried(name, one))
         self._before = {name: weakref.ref(one) for name, one in (loose | arrays).items()}
@@ -79,7 +80,7 @@ class Kept:
         names = self._names_in((*args, *kwargs.values()))
         if names:
             for one in result if isinstance(result, (list, tuple)) else (result,):
-                if isinstance(one, torch.Tensor) and one.grad_fn is None:
+                if isinstance(one, torch.Tensor) and node_of(one) is None:
                     self._origins[id(one)] = weakref.ref(one), names
 
     def _names_in(self, values: Iterable[Any]) -> frozenset[str]:

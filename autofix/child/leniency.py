@@ -25,6 +25,7 @@ from .calls import CallMode
 GRADIENT = vars(torch._C.TensorBase)["grad"].__get__
 LEAF = "leaf Variable that requires grad"
 PART = "is a view and is being modified inplace"
+UNRECORDED = "A view was created in no_grad mode and is being modified inplace"
 OUT = "don't support automatic differentiation, but one of the arguments requires grad"
 ESCAPES = ("Can't call numpy() on Tensor that requires grad", "Only Tensors created explicitly by the user")
 
@@ -54,12 +55,12 @@ class Lenient(CallMode):
             raise
         except RuntimeError as error:
             message = str(error)
-            if LEAF in message:
+            if LEAF in message or (UNRECORDED in message and is_of_leaf(args[0])):
                 with torch.no_grad():
                     return func(*args, **kwargs)
             if any(piece in message for piece in ESCAPES) and args and isinstance(args[0], torch.Tensor):
                 return func(args[0].detach(), *args[1:], **kwargs)
-            if PART in message and args and isinstance(args[0], torch.Tensor):
+            if (PART in message or UNRECORDED in message) and args and isinstance(args[0], torch.Tensor):
                 return on_its_own(func, args, kwargs)
             if OUT in message and isinstance(kwargs.get("out"), torch.Tensor):
                 return written(kwargs["out"], func(*args, **{n: value for n, value in kwargs.items() if n != "out"}))
@@ -69,6 +70,12 @@ class Lenient(CallMode):
 def exchange(tensor: torch.Tensor, other: torch.Tensor) -> None:
     """Let all who hold *tensor* hold *other* from now on."""
     torch.utils.swap_tensors(tensor, other)  # type: ignore[no-untyped-call]
+
+
+def is_of_leaf(tensor: object) -> bool:
+    """Whether it is a view of a leaf that requires grad."""
+    base = tensor._base if isinstance(tensor, torch.Tensor) else None
+    return base is not None and base.is_leaf and base.requires_grad
 
 
 def on_its_own(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

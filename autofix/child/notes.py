@@ -108,11 +108,3 @@ def mark(roots: Iterable[Any], number: int, *, frees: bool) -> None:
             notes[BY] = user
         call = notes.get(MADE, user)
         stack.extend([(following, call) for following, _ in node.next_functions if following is not None])
-
-
-def node_of(tensor: torch.Tensor) -> Any:
-    """The node of a tensor that was changed; None where autograd gives none: for a view that is made under no_grad."""
-    try:
-        return tensor.grad_fn
-    except RuntimeError:
-        return None

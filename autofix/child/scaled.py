@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from .graph import below, is_addition
+from .graph import below, is_addition, node_of
 
 SCALE = "autofix_scale"
 """Key in ``Node.metadata`` of the scale by which a node has multiplied a loss."""
@@ -41,7 +41,7 @@ def watch_scaling() -> None:
 
 def _nodes_of(value: Any) -> list[Any]:
     if isinstance(value, torch.Tensor):
-        return [value.grad_fn] if value.grad_fn is not None else []
+        return [node] if (node := node_of(value)) is not None else []
     return [node for one in value for node in _nodes_of(one)] if isinstance(value, (list, tuple)) else []
 
 

@@ -23,10 +23,10 @@ from .calls import CallMode
 from .events import Events
 from .explain import Explainer
 from .follow import Followed, Follower
-from .graph import in_transform, read_once, roots_of
+from .graph import in_transform, node_of, read_once, roots_of
 from .job import Job
 from .modules import InplaceModules
-from .notes import MADE, Call, Change, Cut, Tape, mark, node_of
+from .notes import MADE, Call, Change, Cut, Tape, mark
 from .probe import leave, prepare
 from .recorded import End, RunError, Start
 from .sites import Sites

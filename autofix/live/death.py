@@ -33,6 +33,7 @@ MESSAGE = re.compile(
     "|does not require grad"
     "|a leaf Variable that requires grad"
     "|is a view and is being modified inplace"
+    "|A view was created in no_grad mode"
     "|another view of its base has been modified inplace"
     "|automatic differentiation"
     "|Inference tensors cannot be saved"

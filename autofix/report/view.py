@@ -26,6 +26,8 @@ MESSAGES = {
     "cut graph": "the loss has no graph: it was dropped on the way",
     "leaf changed": "a parameter is modified in place while autograd records",
     "part changed": "one of several views is modified in place",
+    "unrecorded view changed": "a view that was made under no_grad is modified in place under grad mode",
+    "unrecorded view read": "a view that was made under no_grad is read after its base was modified in place",
     "out argument": "the result of an operation is written into an existing tensor, which autograd cannot record",
     "graph escapes": "a tensor with a graph is converted or copied to where no graph can be",
     "legacy API": "a call that PyTorch 2 no longer knows",

@@ -9,34 +9,51 @@ Source: https://pytorch.org/docs/stable/notes/autograd.html, and the formulas in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from autofix.codemods.autograd.catalogue import operation
-from autofix.codemods.autograd.graph import BackwardCall, Node, Operand, Saved
+from autofix.codemods.autograd.graph import BackwardCall, Node, Operand
 from autofix.codemods.autograd.walks import operations_under
 
 _WRITES = "copy_slices"
 """The node of data that are written into a part of a tensor: it keeps at most the places, which have no graph."""
 
 
-def parts_of_gradient(call: BackwardCall, roots: Iterable[Operand]) -> tuple[list[Operand], list[Saved]]:
-    """The edges from the gradients that a *call* of ``autograd.grad`` returns, and the tensors that these have saved.
+def differentiate(gradient: Node, call: BackwardCall, tick: Callable[[], int]) -> None:
+    """Let the graph of a *gradient* that a *call* of ``autograd.grad`` returns lead to the parts that it needs.
 
-    No edges are returned where the inputs of the call are not known.  Where it is not known which of its tensors an
-    operation has saved, all of them are taken; and where no way leads to the inputs, all operations.
+    It leads through a node for each derivative, at the place of the operation; *tick* gives the moments of these.
+    Nothing is done where the inputs of the call are not known.  Where it is not known which of its tensors an operation
+    has saved, all of them are taken; and where no way leads to the inputs, all operations.
     """
     if not call.inputs:
-        return [], []
-    roots = list(roots)
+        return
+    roots = gradient.operands
     executed = list(dict.fromkeys(consumer for consumer, _ in call.edges))
     executed = executed or list(operations_under(root.node for root in roots))
     on_the_way = {*executed, *call.inputs}
-    found = [root for root in roots if root.node in on_the_way and _keeps_result(root.node)]
+    edges = {one.node: one for one in roots}
     for node in executed:
-        found += (one for one in node.operands if one.node in on_the_way and _keeps_result(one.node))
-        found += _kept_operands(node, on_the_way)
-    edges = list({id(one.node): one for one in reversed(found)}.values())[::-1]
-    return edges, list(dict.fromkeys(saved for node in executed for saved in node.saved))
+        edges |= {one.node: one for one in node.operands}
+    parts: list[Node] = []
+    for node in executed:
+        kept = [edges[node]] if node in edges and _keeps_result(node) else []
+        kept += _kept_operands(node, on_the_way)
+        if kept:
+            parts.append(
+                Node(
+                    "derivative",
+                    node.site,
+                    tuple(kept),
+                    gradient.loops,
+                    tick(),
+                    saved=node.saved,
+                    stack=node.stack,
+                )
+            )
+    if parts:
+        gradient.clock = tick()
+        gradient.operands = tuple(Operand(part, ()) for part in parts)
 
 
 def _keeps_result(node: Node) -> bool:

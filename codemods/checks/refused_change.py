@@ -10,15 +10,24 @@ from autofix.codemods.autograd.tape import Tape
 from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
 from autofix.codemods.facts.base import Certainty, Fact, Span
-from autofix.codemods.facts.changed import LeafChanged, OutGiven, PartChanged, ViewDetached, WatchedChanged
+from autofix.codemods.facts.changed import (
+    LeafChanged,
+    OutGiven,
+    PartChanged,
+    UnrecordedChanged,
+    UnrecordedRead,
+    ViewDetached,
+    WatchedChanged,
+)
 from autofix.codemods.interpreter.protocol import Interpreter
-from autofix.codemods.interpreter.state.incidents import LeafChange
+from autofix.codemods.interpreter.state.incidents import LeafChange, PartChange
+from autofix.codemods.source.sources import Site
 
 
 class RefusedChangeCheck(Check):
     """Whether a change in place is one that autograd refuses."""
 
-    kinds = (LeafChanged, PartChanged, WatchedChanged, ViewDetached, OutGiven)
+    kinds = (LeafChanged, PartChanged, WatchedChanged, ViewDetached, UnrecordedChanged, UnrecordedRead, OutGiven)
 
     def facts(self, interp: Interpreter, known: Known) -> Iterator[Fact]:
         tape, incidents = interp.tape, interp.incidents
@@ -46,14 +55,28 @@ class RefusedChangeCheck(Check):
                 ),
                 result=is_total and change.computed,
             )
-        for site, (made, origin, hooked, detached) in incidents.parts_changed.items():
-            told = origin.span if origin is not None else None
-            kind = WatchedChanged if hooked else ViewDetached if detached else PartChanged
-            yield kind(made=made.span, changed=site.span, constructed=told, name=site.source.text_of(site.node))
+        for site, part in incidents.parts_changed.items():
+            yield _of_part(site, part)
         for site, base in incidents.bases_changed.items():
             yield PartChanged(made=base.made.span, changed=site.span, name=site.source.text_of(site.node), base=True)
+        for site, (made, changed) in incidents.unrecorded_read.items():
+            name = made.source.text_of(made.node)
+            yield UnrecordedRead(made=made.span, changed=changed.span, used=site.span, name=name)
         for site in incidents.outs:
             yield OutGiven(changed=site.span, name=site.source.text_of(site.node))
+
+
+def _of_part(site: Site, part: PartChange) -> PartChanged:
+    """The change of a view."""
+    told = part.origin.span if part.origin is not None else None
+    made, changed, name = part.made.span, site.span, site.source.text_of(site.node)
+    if part.guard is not None:
+        guard = part.guard.span
+        return UnrecordedChanged(
+            made=made, changed=changed, constructed=told, name=name, guard=guard, parameter=part.parameter
+        )
+    kind = WatchedChanged if part.hooked else ViewDetached if part.detached else PartChanged
+    return kind(made=made, changed=changed, constructed=told, name=name)
 
 
 def _flagged(change: LeafChange, tape: Tape) -> Span | None:

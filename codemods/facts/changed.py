@@ -91,7 +91,7 @@ class Overwritten(Fact):
 
 @dataclass(frozen=True, kw_only=True)
 class PartChanged(Fact):
-    """One of several views that a single call made is modified in place, or their base while they are in use."""
+    """A view is modified in place that autograd does not let be modified, or its base while the view is in use."""
 
     code = "AF210"
     kind = "part changed"
@@ -159,6 +159,56 @@ class ViewDetached(PartChanged):
     @property
     def message(self) -> str:
         return f"`{self.name}` detaches a view in place, which autograd does not allow"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnrecordedChanged(PartChanged):
+    """A view that was made under ``no_grad`` is modified in place under grad mode.
+
+    Source: ``handle_view_on_rebase`` in torch/csrc/autograd/variable.cpp.
+    """
+
+    kind = "unrecorded view changed"
+    error = "A view was created in no_grad mode and is being modified inplace"
+    phrases: ClassVar[dict[str, str]] = {
+        **PartChanged.phrases,
+        "made": "the view is made here",
+        "guard": "grad mode is turned off here",
+    }
+
+    guard: Span
+    parameter: bool = False
+    """Whether it is a view of a leaf."""
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` modifies in place a view that was made under no_grad, which autograd does not allow"
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnrecordedRead(PartChanged):
+    """A view that was made under ``no_grad`` is read under grad mode after its base was modified in place.
+
+    Source: ``VariableHooks::grad_fn`` in torch/csrc/autograd/variable.cpp.
+    """
+
+    kind = "unrecorded view read"
+    error = "A view was created in no_grad mode and its base or another view of its base has been modified inplace"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the view is made here, under no_grad",
+        "changed": "its base is modified in place here",
+        "used": "the view is read here",
+    }
+
+    used: Span
+
+    @property
+    def cause(self) -> Span:
+        return self.made
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` is a view made under no_grad, which autograd refuses once its base has been modified"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,6 +46,7 @@ from autofix.codemods.interpreter.values import (
     TensorImpl,
     TensorRef,
     TorchModule,
+    UnrecordedView,
     Value,
     is_constant,
     opened,
@@ -188,13 +189,17 @@ class Recorder(Interpreter):
             cell.viewed = view.cell.storage.version
             cell.of = cell.base.node
             cell.covers = layout.shows_all(name) and (view.cell.base is None or view.cell.covers)
-            if view.cell.sibling and not view.cell.hooked and self.grad:  # `propagate_creation_meta` of torch/csrc
+            # `propagate_creation_meta` of torch/csrc
+            cell.unrecorded = view.cell.unrecorded if self.grad else UnrecordedView(self.site(node), self.guard)
+            if view.cell.sibling and not view.cell.hooked and self.grad:
                 cell.sibling, cell.viewed = True, view.cell.viewed
         tensors = self.tensors(*args)
         of_dense = of_cpu = constant = True
         for tensor in tensors:
             if tensor.cell.base is not None:
                 self.renew(tensor.cell)
+                if self.grad and tensor.cell.unrecorded is not None:
+                    self._note_read_of_unrecorded(tensor, name, node)
             of_dense = of_dense and tensor.cell.dense
             of_cpu = of_cpu and tensor.cell.on_cpu
             constant = constant and tensor.cell.constant
@@ -275,6 +280,25 @@ class Recorder(Interpreter):
                 source = cell.node.operands[0].node if cell.node is not None and cell.node.operands else cell.node
                 if source is not None:
                     self.incidents.bases_changed.setdefault(change.site, BaseChange(source.site, self.tape.clock))
+
+    def _note_read_of_unrecorded(self, tensor: TensorRef, name: str, node: ast.expr) -> None:
+        """An operation reads a view that was made without grad mode: PyTorch refuses that once its base was changed.
+
+        A step changes it, too.  Source: ``VariableHooks::grad_fn`` in torch/csrc/autograd/variable.cpp.
+        """
+        view, base = tensor.cell.unrecorded, tensor.cell.base
+        changes = tensor.cell.storage.changes[tensor.cell.viewed :]
+        if not changes or view is None or base is None or not operation(name).differentiable:
+            return
+        if changes[0].site in self.incidents.parts_changed:
+            return  # the change itself is refused
+        known = not (tensor.guessed or base.unsure or tensor.cell.unsure or changes[0].guessed)
+        if known and self._is_refused(view) and escapes.certainly_has_graph(TensorRef(base)):
+            self.incidents.unrecorded_read.setdefault(self.site(node), (view.made, changes[0].site))
+
+    def _is_refused(self, view: UnrecordedView) -> bool:
+        """Whether a view was certainly made under ``no_grad``, and not in inference mode."""
+        return view.guard is not None and not cuts.is_inference(view.guard)
 
     def _note_waiting(self, args: list[Value], leaves: Collection[Leaf], node: ast.expr) -> None:
         """An operation reads parameters: note those of which a gradient waits for the step that uses it."""
@@ -402,12 +426,30 @@ class Recorder(Interpreter):
             source = made.operands[0].node if made.operands else made
             found = PartChange(made.site if tensor.cell.hooked else source.site, origin, tensor.cell.hooked)
             self.incidents.parts_changed.setdefault(self.site(node), found)
+        if self.grad and tensor.cell.unrecorded is not None:
+            self._note_unrecorded_view(tensor.cell, tensor.cell.unrecorded, operands, self.site(node), origin)
+            return  # PyTorch asks for that first
         for cell in (tensor.cell, tensor.cell.base):
             leaf = cell.leaf if cell is not None and cell.node is not None and not cell.frozen else None
             if leaf is None or cell is None or cell.mixed:
                 continue
             if self.grad and cell.is_leaf and not leaf.frozen:
                 self._note_leaf_change(cell, leaf, operands, self.site(node), origin)
+
+    def _note_unrecorded_view(
+        self, cell: TensorImpl, view: UnrecordedView, operands: Iterable[Value], site: Site, origin: Site | None
+    ) -> None:
+        """A view that was made without grad mode is changed under it with *operands*.
+
+        PyTorch refuses that where the base, or what is written, requires grad.
+        Source: ``handle_view_on_rebase`` in torch/csrc/autograd/variable.cpp.
+        """
+        base = cell.base
+        if base is None or base.unsure or cell.unsure or not self._is_refused(view):
+            return
+        if any(map(escapes.certainly_has_graph, (TensorRef(base), *self.tensors(*operands)))):
+            found = PartChange(view.made, origin, guard=view.guard, parameter=base.is_leaf)
+            self.incidents.parts_changed.setdefault(site, found)
 
     def _note_leaf_change(
         self, cell: TensorImpl, leaf: Leaf, operands: Iterable[Value], site: Site, origin: Site | None

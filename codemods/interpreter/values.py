@@ -73,6 +73,14 @@ class PartWritten(NamedTuple):
     after: Node
 
 
+class UnrecordedView(NamedTuple):
+    """The making of a view without grad mode."""
+
+    made: Site
+    guard: Site | None
+    """The place that turned recording off."""
+
+
 @dataclass(eq=False, slots=True)
 class TensorImpl:
     """A tensor object: in-place operations change it for all its holders."""
@@ -115,6 +123,8 @@ class TensorImpl:
     """Whether it is a view that a module with a backward hook makes of its input, or of its output."""
     viewed: int = 0
     """For a view: the version of the storage when it was made."""
+    unrecorded: UnrecordedView | None = None
+    """For a view that was made without grad mode, or is taken of such a one: where that was."""
     covers: bool = False
     """For a view: whether it has all the elements of its base."""
     of: Node | None = None

@@ -8,7 +8,7 @@ from dataclasses import replace
 import libcst as cst
 
 from autofix.codemods.facts.base import Fact, Span
-from autofix.codemods.facts.changed import LeafChanged
+from autofix.codemods.facts.changed import LeafChanged, UnrecordedChanged
 from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.facts.kept import GraphHeld
 from autofix.codemods.promises import Keeps
@@ -27,7 +27,8 @@ class GuardLeaf(Codemod):
     Error:
         RuntimeError: a leaf Variable that requires grad is being used in an in-place operation. Or: a view of a leaf
         Variable that requires grad is being used in an in-place operation. Where the parameter is frozen: Trying to
-        backward through the graph a second time.
+        backward through the graph a second time. Where the view was made under ``no_grad``: A view was created in
+        no_grad mode and is being modified inplace with grad mode enabled.
 
     Cause:
         An update by hand (``w -= lr * w.grad``), an initialisation, a clamp or a moving average writes into a tensor
@@ -49,7 +50,7 @@ class GuardLeaf(Codemod):
 
     code = "AF301"
     name = "leaf-changed"
-    answers = (LeafChanged, StaleGraph, GraphHeld)
+    answers = (LeafChanged, UnrecordedChanged, StaleGraph, GraphHeld)
     rank = 8
 
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
@@ -61,9 +62,13 @@ class GuardLeaf(Codemod):
             if fact.updates:
                 yield from _of_frozen(fact.kept, tree)
             return
-        assert isinstance(fact, LeafChanged)
+        assert isinstance(fact, (LeafChanged, UnrecordedChanged))
         statement = tree.statement_of(tree.expression(fact.changed) or tree.node(fact.changed, cst.AugAssign))
         if statement is None or not tree.block_of(statement):
+            return
+        if isinstance(fact, UnrecordedChanged):
+            if fact.parameter:
+                yield Candidate(guarded(tree, [statement]), "update the view of a parameter under no_grad")
             return
         if activations := list(_of_an_activation(fact, tree)):
             yield from activations

@@ -9,7 +9,14 @@ import libcst as cst
 
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.facts.base import Fact, Span
-from autofix.codemods.facts.changed import Overwritten, PartChanged, ViewDetached, WatchedChanged
+from autofix.codemods.facts.changed import (
+    Overwritten,
+    PartChanged,
+    UnrecordedChanged,
+    UnrecordedRead,
+    ViewDetached,
+    WatchedChanged,
+)
 from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.changed import is_function_of_a_module, is_place, root_of
@@ -50,7 +57,8 @@ class OutOfPlace(Codemod):
         For one of the views that ``chunk``, ``split`` or ``unbind`` make, and for what a module with a backward hook
         is given or returns: Output 0 of SplitBackward0 is a view and is being modified inplace. For such a view that is
         used when its base has been changed: Output 0 of Split is a view and its base or another view of its base has
-        been modified inplace. For a view that is detached in place: Can't detach views in-place.
+        been modified inplace. For a view that is detached in place: Can't detach views in-place. For one that was made
+        under ``no_grad``: A view was created in no_grad mode and is being modified inplace with grad mode enabled.
 
     Cause:
         An operation saves its input or its result for the backward pass: ``sigmoid``, ``exp``, ``relu`` and ``softmax``
@@ -60,7 +68,9 @@ class OutOfPlace(Codemod):
     Fix:
         The operation makes a new tensor: ``x += y`` becomes ``x = x + y``, ``x.clamp_(0)`` becomes ``x = x.clamp(0)``,
         ``inplace=True`` goes, and what ``out=`` writes is assigned. What is written by index is written into a clone.
-        Several views whose base is changed are taken when it has been changed: so they see the change, as slices do.
+        Several views whose base is changed are taken when it has been changed: so they see the change, as slices do. A
+        view that is made under ``no_grad``, and read when a step has changed its base, is taken of the data:
+        ``weight[0].detach()``.
 
     When it is not what you want:
         Where other names share the tensor and are meant to see the change, the change must come before the operation
@@ -78,7 +88,7 @@ class OutOfPlace(Codemod):
 
     def cause(self, fact: Fact, tree: Tree, candidate: Candidate) -> Span:
         """The overwriting operation, unless a step or a loop is involved; or the flag that makes a module overwrite."""
-        if isinstance(fact, StaleGraph):
+        if isinstance(fact, (StaleGraph, UnrecordedRead)):
             return fact.made
         assert isinstance(fact, (Overwritten, PartChanged))
         if isinstance(fact, Overwritten) and (fact.loop is not None or fact.by_step or fact.parameter):
@@ -91,18 +101,8 @@ class OutOfPlace(Codemod):
         if isinstance(fact, StaleGraph):
             yield from _of_a_constant(fact, tree)
             return
-        if isinstance(fact, ViewDetached):
-            yield from _detached_anew(tree.expression(fact.changed), tree)
-            return
         if isinstance(fact, PartChanged):
-            if fact.base:  # a new tensor would leave the views as they were, and they were to change with their base
-                yield from _rows_of_a_clone(tree.expression(fact.changed), tree)
-                yield from taken_again(fact, tree)
-                return
-            yield from _told_otherwise(fact.constructed, tree)
-            if not _is_a_row(fact, tree):
-                yield from as_a_new_tensor(fact.changed, tree)
-                yield from _into_a_clone(fact.changed, tree)
+            yield from _of_a_refused_view(fact, tree)
             return
         if fact.by_step:
             return
@@ -146,6 +146,23 @@ class OutOfPlace(Codemod):
             if isinstance(operand, cst.Name) and operand.value != "self" and not _is_no_tensor(operand, tree):
                 yield clones.with_clones([operand], operand.value, tree)
         yield from clones.when_made(fact, tree)
+
+
+def _of_a_refused_view(fact: PartChanged, tree: Tree) -> Iterator[Candidate]:
+    """Repairs of a change that autograd refuses because of the view that it is made through."""
+    if isinstance(fact, ViewDetached):
+        yield from _detached_anew(tree.expression(fact.changed), tree)
+    elif isinstance(fact, UnrecordedRead):
+        yield from _view_of_data(tree.expression(fact.made), tree)
+    elif fact.base:  # a new tensor would leave the views as they were, and they were to change with their base
+        yield from _rows_of_a_clone(tree.expression(fact.changed), tree)
+        yield from taken_again(fact, tree)
+    else:
+        yield from _told_otherwise(fact.constructed, tree)
+        unrecorded = isinstance(fact, UnrecordedChanged)
+        if _is_view_of_nothing_else(fact, tree) if unrecorded else not _is_a_row(fact, tree):
+            yield from as_a_new_tensor(fact.changed, tree)
+            yield from _into_a_clone(fact.changed, tree)
 
 
 def _is_no_tensor(name: cst.Name, tree: Tree) -> bool:
@@ -225,6 +242,41 @@ def _is_own(value: cst.BaseExpression | None) -> bool:
     """Whether an expression is ``self.name``."""
     return isinstance(value, cst.Attribute) and isinstance(value.value, cst.Name) and value.value.value == "self"
 
+
+def _view_of_data(made: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
+    """``w[:1].detach()`` for ``w[:1]``: made under ``no_grad``, the view passes no gradient on in any case."""
+    several = isinstance(made, cst.Call) and catalogue.kind(tree.called(made)) not in (catalogue.VIEW, catalogue.SHAPED)
+    if made is not None and not several:
+        patch = Edit(tree).change(made, lambda node: method_call(node, "detach")).patch()
+        yield Candidate(patch, f"take the view of the data of `{tree.code(made)}`")
+
+
+def _is_view_of_nothing_else(fact: PartChanged, tree: Tree) -> bool:
+    """Whether nobody can see a change of a view in its base: ``start(x)[:, 0]``, or a name that is read only here."""
+    base = tree.expression(fact.made)
+    while True:
+        match base:
+            case cst.Subscript(value=whole) | cst.Attribute(value=whole):
+                base = whole
+            case cst.Call(func=cst.Attribute(value=whole, attr=cst.Name(name))) if catalogue.kind(name) in _SHARING:
+                base = whole
+            case _:
+                break
+    if isinstance(base, (cst.BinaryOperation, cst.UnaryOperation)):
+        return True
+    if isinstance(base, cst.Call):
+        return bool(base.args)  # `memory.get()` may give what it keeps
+    if not isinstance(base, cst.Name):
+        return False
+    function = tree.function_of(base)
+    made = [tree.given(one, base.value) for one in tree.statements_in(function)]
+    return sum(one.value == base.value for one in tree.names_in(function)) == 2 and any(
+        isinstance(one, cst.Call) and one.args for one in made
+    )
+
+
+_SHARING = (catalogue.VIEW, catalogue.VIEWS, catalogue.SHAPED)
+"""Kinds of operations whose results may share the memory of their argument."""
 
 _REARRANGING = frozenset(("rearrange", "transpose", "permute", "view", "reshape", "flatten"))
 """Calls that give all of a piece in another form."""

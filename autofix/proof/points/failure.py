@@ -52,6 +52,7 @@ TAPE = (
     LEAF_CHANGED,
     "is a view and is being modified inplace",
     BASE_CHANGED,
+    "A view was created in no_grad mode",
     "Can't detach views in-place",
     UNREDUCED,
     "on Tensor that requires grad",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from autofix.codemods.autograd import catalogue, derivatives, groups
 from autofix.codemods.autograd.catalogue import is_operation
-from autofix.codemods.autograd.graph import BackwardCall, Node, Saved
+from autofix.codemods.autograd.graph import Node, Saved
 from autofix.codemods.autograd.walks import operations_under
 from autofix.codemods.facts.parts import TENSORS_AND_NUMBERS
 from autofix.codemods.interpreter import asked_again, attributes, cuts, dtypes, escapes, extents, filled, tensor_calls
@@ -134,7 +134,7 @@ def _grad(
             made.cell.node.opaque = False
             made.cell.node.doubtful = create is not True
             if taken is not None:
-                _lead_to_parts(made.cell.node, taken)
+                derivatives.differentiate(made.cell.node, taken, interp.tape.tick)
         results: list[Value] = [made] * count
     else:
         results = [interp.data() for _ in range(count)]
@@ -143,14 +143,6 @@ def _grad(
     return Sequence(
         "tuple", [Binding(result) for result in results], more=not isinstance(inputs, (Sequence, TensorRef))
     )
-
-
-def _lead_to_parts(gradient: Node, taken: BackwardCall) -> None:
-    """Let the graph of a *gradient* have those parts of the differentiated one of which it is computed."""
-    edges, saved = derivatives.parts_of_gradient(taken, gradient.operands)
-    if edges:
-        gradient.operands = tuple(edges)
-        gradient.saved = (*gradient.saved, *saved)
 
 
 def _may_have_more_options(interp: Interpreter, node: ast.expr) -> bool:

@@ -73,7 +73,8 @@ class BaseChange(NamedTuple):
 
 
 class PartChange(NamedTuple):
-    """An in-place change of a view that is one of several, or that a backward hook watches; or any view is detached."""
+    """An in-place change of a view that is one of several, that a backward hook watches, or that was made without grad
+    mode; or any view is detached."""
 
     made: Site
     """The call that made the view."""
@@ -81,6 +82,10 @@ class PartChange(NamedTuple):
     """Construction of the module that made the change."""
     hooked: bool = False
     detached: bool = False
+    guard: Site | None = None
+    """For a view that was made without grad mode: the place that turned recording off."""
+    parameter: bool = False
+    """Whether such a view is one of a leaf."""
 
 
 class UnusedInput(NamedTuple):
@@ -174,6 +179,8 @@ class Incidents:
     """In-place changes, under grad mode, of views that may not be changed."""
     bases_changed: dict[Site, BaseChange] = field(default_factory=dict)
     """In-place changes of a tensor one of whose several views is used afterwards, and the first such use."""
+    unrecorded_read: dict[Site, tuple[Site, Site]] = field(default_factory=dict)
+    """Operations that read a view made without grad mode after its base was changed: the view, and the change."""
     outs: set[Site] = field(default_factory=set)
     """Calls with ``out=`` on tensors that require grad."""
     inference: dict[Site, Site] = field(default_factory=dict)
