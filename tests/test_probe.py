@@ -253,7 +253,7 @@ def test_error_that_the_script_catches_is_its_failure(tmp_path: Path) -> None:
     assert record.failure.in_pass
     assert "second time" in record.failure.error.message
     assert record.outcome is Outcome.STOPPED
-    assert record.steps == 6
+    assert record.steps == 5
 
 
 def test_reference_gives_the_gradient_of_the_formula(tmp_path: Path) -> None:

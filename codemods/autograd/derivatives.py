@@ -9,11 +9,10 @@ Source: https://pytorch.org/docs/stable/notes/autograd.html, and the formulas in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from autofix.codemods.autograd.catalogue import operation
 from autofix.codemods.autograd.graph import BackwardCall, Node, Operand
-from autofix.codemods.autograd.walks import operations_under
 
 _WRITES = "copy_slices"
 """The node of data that are written into a part of a tensor: it keeps at most the places, which have no graph."""
@@ -22,38 +21,38 @@ _WRITES = "copy_slices"
 def differentiate(gradient: Node, call: BackwardCall, tick: Callable[[], int]) -> None:
     """Let the graph of a *gradient* that a *call* of ``autograd.grad`` returns lead to the parts that it needs.
 
-    It leads through a node for each derivative, at the place of the operation; *tick* gives the moments of these.
-    Nothing is done where the inputs of the call are not known.  Where it is not known which of its tensors an operation
-    has saved, all of them are taken; and where no way leads to the inputs, all operations.
+    Nothing is done where the inputs of the call are not known.  *tick* gives the moments of what is recorded.
     """
-    if not call.inputs:
-        return
-    roots = gradient.operands
-    executed = list(dict.fromkeys(consumer for consumer, _ in call.edges))
-    executed = executed or list(operations_under(root.node for root in roots))
-    on_the_way = {*executed, *call.inputs}
-    edges = {one.node: one for one in roots}
+    if call.inputs:
+        executed = list(dict.fromkeys(consumer for consumer, _ in call.edges))
+        gradient.operands = parts_of(gradient, executed, call.inputs, tick) or gradient.operands
+
+
+def parts_of(
+    gradient: Node,
+    executed: Sequence[Node],
+    inputs: Iterable[Node],
+    tick: Callable[[], int],
+    apart: Collection[Node] = (),
+) -> tuple[Operand, ...]:
+    """The edges of a *gradient* by some *inputs*, for which operations are *executed* under those that it has now.
+
+    Each leads to a node for one derivative, at the place of the operation.  Where it is not known which of its tensors
+    an operation has saved, all of them are taken.  Edges to nodes *apart* are left out.
+    """
+    on_the_way = {*executed, *inputs}
+    edges = {one.node: one for one in gradient.operands}
     for node in executed:
         edges |= {one.node: one for one in node.operands}
-    parts: list[Node] = []
+    parts: list[Operand] = []
     for node in executed:
         kept = [edges[node]] if node in edges and _keeps_result(node) else []
-        kept += _kept_operands(node, on_the_way)
+        kept = [one for one in (*kept, *_kept_operands(node, on_the_way)) if one.node not in apart]
         if kept:
-            parts.append(
-                Node(
-                    "derivative",
-                    node.site,
-                    tuple(kept),
-                    gradient.loops,
-                    tick(),
-                    saved=node.saved,
-                    stack=node.stack,
-                )
-            )
-    if parts:
-        gradient.clock = tick()
-        gradient.operands = tuple(Operand(part, ()) for part in parts)
+            at = node.site, tuple(kept), gradient.loops, tick()
+            parts.append(Operand(Node("derivative", *at, saved=node.saved, stack=node.stack), ()))
+    gradient.clock = tick()
+    return tuple(parts)
 
 
 def _keeps_result(node: Node) -> bool:

@@ -1,22 +1,19 @@
-"""``torch.autograd.functional`` and ``torch.vmap``: functions that call a function of the program.
+"""``torch.autograd.functional``: functions that call a function of the program, and differentiate it.
 
-Source: torch/autograd/functional.py and torch/_functorch in PyTorch 2.13.
+Source: torch/autograd/functional.py in PyTorch 2.13.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from autofix.codemods.interpreter import cuts
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
-    NOTHING,
     Binding,
     Bound,
     Function,
     Instance,
-    Name,
     Partial,
     Sequence,
     Symbol,
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
 
 _FUNCTIONAL = "torch.autograd.functional"
-_PROGRAMS_OWN = (Function, Bound, Instance, TorchModule, Partial)
+PROGRAMS_OWN = (Function, Bound, Instance, TorchModule, Partial)
 
 
 @model(f"{_FUNCTIONAL}.jacobian", f"{_FUNCTIONAL}.hessian")
@@ -65,22 +62,22 @@ def _product(
 
 def _outputs(interp: Interpreter, call: Call, func: Value, inputs: Value, create_graph: Value) -> Value:
     """The value of a function of the program; ``DECLINED`` for others."""
-    if not isinstance(func, _PROGRAMS_OWN) or not isinstance(create_graph, bool):
+    if not isinstance(func, PROGRAMS_OWN) or not isinstance(create_graph, bool):
         return DECLINED
     several = isinstance(inputs, Sequence)
     given = [interp.read(slot, inputs) for slot in inputs.items] if several else [inputs]
     if not all(isinstance(one, (TensorRef, Symbol)) for one in given):
         return DECLINED
-    own = [one if create_graph else _leaf(interp, call, one) for one in given]
+    own = [one if create_graph else leaf_of(interp, call, one) for one in given]
     with interp.grad_mode(True, interp.site(call.node)):
         return interp.call(func, own, {}, call.node)
 
 
-def _leaf(interp: Interpreter, call: Call, value: Value) -> TensorRef:
+def leaf_of(interp: Interpreter, call: Call, value: Value, kind: str = "tensor") -> TensorRef:
     """The input of the function: the data of what is given, as a new leaf."""
     known = value.cell if isinstance(value, TensorRef) else TensorImpl()
     cell = TensorImpl(storage=known.storage, scalar=known.scalar, extent=known.extent, on_cpu=known.on_cpu)
-    return interp.parameter("tensor", call.node, cell=cell)
+    return interp.parameter(kind, call.node, cell=cell)
 
 
 def _derivative(interp: Interpreter, call: Call, outputs: Value, inputs: Value, create_graph: Value) -> Value:
@@ -100,30 +97,3 @@ def _dropped(interp: Interpreter, call: Call, outputs: Value) -> TensorRef:
     data = interp.data()
     data.cell.detachment = cuts.dropped(interp, [outputs], call.node, "grad")
     return data
-
-
-_MAPPED = Name("torch.vmap.mapped")
-
-
-@model("torch.vmap", "torch.func.vmap")
-def _vmap(interp: Interpreter, call: Call, func: Value, *_: Value, **__: Value) -> Value:
-    return Partial(_MAPPED, [func], {}) if isinstance(func, _PROGRAMS_OWN) else DECLINED
-
-
-@model(_MAPPED.path)
-def _mapped(interp: Interpreter, call: Call, func: Value, /, *args: Value, **keywords: Value) -> Value:
-    """The function for all rows at once: its result has a dimension more, and the same graph."""
-    result = interp.call(func, list(args), keywords, call.node)
-    return _with_rows(interp, result, call)
-
-
-def _with_rows(interp: Interpreter, result: Value, call: Call) -> Value:
-    match result:
-        case TensorRef():
-            if result.cell.leaf is None:  # the very tensor: it is a view if the function has returned one
-                return TensorRef(replace(result.cell, scalar=None, extent=NOTHING), result.provenance, result.guessed)
-            return interp.operation("view", [result], call.node, view=result)
-        case Sequence(kind="tuple" | "list"):
-            parts = [Binding(_with_rows(interp, interp.read(slot, result), call)) for slot in result.items]
-            return Sequence(result.kind, parts, more=result.more)
-    return result
