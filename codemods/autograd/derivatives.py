@@ -18,14 +18,16 @@ _WRITES = "copy_slices"
 """The node of data that are written into a part of a tensor: it keeps at most the places, which have no graph."""
 
 
-def differentiate(gradient: Node, call: BackwardCall, tick: Callable[[], int]) -> None:
+def differentiate(gradient: Node, call: BackwardCall, tick: Callable[[], int]) -> bool:
     """Let the graph of a *gradient* that a *call* of ``autograd.grad`` returns lead to the parts that it needs.
 
-    Nothing is done where the inputs of the call are not known.  *tick* gives the moments of what is recorded.
+    Nothing is done where the inputs of the call are not known.  *tick* gives the moments of what is recorded.  Whether
+    there is such a graph: that of ``(c * w).sum()`` by ``w`` has none, nor has that by what has no part in it.
     """
     if call.inputs:
         executed = list(dict.fromkeys(consumer for consumer, _ in call.edges))
-        gradient.operands = parts_of(gradient, executed, call.inputs, tick) or gradient.operands
+        gradient.operands = parts_of(gradient, executed, call.inputs, tick)
+    return bool(gradient.operands)
 
 
 def parts_of(

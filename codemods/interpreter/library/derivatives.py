@@ -14,6 +14,7 @@ from autofix.codemods.interpreter.values import (
     Bound,
     Function,
     Instance,
+    Name,
     Partial,
     Sequence,
     Symbol,
@@ -62,7 +63,7 @@ def _product(
 
 def _outputs(interp: Interpreter, call: Call, func: Value, inputs: Value, create_graph: Value) -> Value:
     """The value of a function of the program; ``DECLINED`` for others."""
-    if not isinstance(func, PROGRAMS_OWN) or not isinstance(create_graph, bool):
+    if not isinstance(func, (*PROGRAMS_OWN, Name)) or not isinstance(create_graph, bool):
         return DECLINED
     several = isinstance(inputs, Sequence)
     given = [interp.read(slot, inputs) for slot in inputs.items] if several else [inputs]

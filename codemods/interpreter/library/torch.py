@@ -130,13 +130,11 @@ def _grad(
     create = keywords.get("create_graph")
     if create not in (None, False):
         made = interp.operation("grad", [outputs], node, opaque=True)
-        if taken is not None and taken.inputs and not taken.edges:  # none of them has a part in it: the call fails
-            made = TensorRef(TensorImpl(vague=True))
         if made.cell.node is not None:
             made.cell.node.opaque = False
             made.cell.node.doubtful = create is not True
-            if taken is not None:
-                derivatives.differentiate(made.cell.node, taken, interp.tape.tick)
+            if taken is not None and not derivatives.differentiate(made.cell.node, taken, interp.tape.tick):
+                made = TensorRef(TensorImpl(vague=True))
         results: list[Value] = [made] * count
     else:
         results = [interp.data() for _ in range(count)]
