@@ -510,8 +510,10 @@ def _assigned_to(given: Iterable[Place], node: cst.CSTNode) -> cst.CSTNode:
     return cst.Assign(targets=targets, value=node.value, semicolon=node.semicolon)
 
 
-_OTHERWISE = frozenset("set_ resize_ resize_as_ requires_grad_ fill_diagonal_ detach_ swapaxes_ rename_".split())
-"""Methods of which the one without the underscore does something else, or is none."""
+_OTHERWISE = frozenset(
+    "set_ resize_ resize_as_ requires_grad_ fill_diagonal_ detach_ swapaxes_ rename_ bernoulli_".split()
+)
+"""Methods of which the one without the underscore does something else, is none, or has no derivative."""
 
 
 def _only_in_place(method: str) -> bool:

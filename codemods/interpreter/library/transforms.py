@@ -198,7 +198,7 @@ _MAPPED = Name("torch.vmap.mapped")
 
 @model("torch.vmap", "torch.func.vmap")
 def _vmap(interp: Interpreter, call: Call, func: Value, *_: Value, **__: Value) -> Value:
-    return Partial(_MAPPED, [func], {}) if isinstance(func, PROGRAMS_OWN) else DECLINED
+    return Partial(_MAPPED, [func], {}) if isinstance(func, (*PROGRAMS_OWN, Name)) else DECLINED
 
 
 @model(_MAPPED.path)
