@@ -1,8 +1,9 @@
 """The execution of loops: which of their iterations are run, and which stand for others.
 
-A loop of which the source does not fix a small number of iterations is *cut short*: its body runs twice, and a third
-time where that may not show a mistake.  The iterations after the first stand for any later one: there its counters are
-known only by their bounds, and a container that grows in it may have any size.
+A loop of which the source does not fix a small number of iterations is *cut short*: its body runs twice, a third time
+where that may not show a mistake, and once in an evaluation that changes nothing.  The iterations after the first stand
+for any later one: there its counters are known only by their bounds, and a container that grows in it may have any
+size.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import ast
 import math
 from collections.abc import Generator as Generated
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +46,7 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
         interp.unrolling.lengths[instance] = items.count or 0
     elif _runs_once_by_default(interp, iterated):
         interp.log.once.add(interp.site(node).span)
+    number = 0
     numbers = _to_the_end(interp, node, instance, items.count, _numbers(interp, node, items, plan))
     for number in numbers:
         cut = items.cut and plan.cut
@@ -62,6 +65,9 @@ def run_for(interp: Interpreter, node: ast.For | ast.AsyncFor) -> str:
             interp.log.ended.add(interp.site(node).span)
             break
     else:
+        if plan.is_quiet and number == 0:  # what is counted in it ends behind its first number
+            with suppress(Exhausted), interp.iteration(node, instance, 1, True):
+                interp.assign(node.target, items.at(1, False), None)
         if items.cut and plan.cut:
             interp.log.left_off.add(interp.site(node).span)
         signal = interp.run(node.orelse)
@@ -115,6 +121,8 @@ class UnrollPolicy:
         """Whether it runs over a model's modules or parameters."""
         self.cut = True
         """Whether the iterations after the first stand for any later one."""
+        self.is_quiet = False
+        """Whether the first iteration, of an evaluation, did nothing that the tape can see: it stands for all."""
 
     def after_first(self) -> int:
         """Number of iterations to run in order, if something happens in some only; else 2, the second for all later."""
@@ -124,7 +132,8 @@ class UnrollPolicy:
             self.cut = False
             return span
         self._interp.widening.stand_for_later(self._grown)
-        return 2
+        self.is_quiet = not self._interp.grad and self._interp.tape.clock == self._begun
+        return 1 if self.is_quiet else 2
 
     def has_grown(self) -> bool:
         """Whether a container that the loop fills is still too small in all planned iterations: of any size, from here.
