@@ -11,6 +11,7 @@ from autofix.codemods.autograd import layout
 from autofix.codemods.autograd.catalogue import (
     BY_INDICES,
     LIKENESSES,
+    MAYBE_ITSELF,
     by_options,
     gives_places,
     has_variants,
@@ -189,8 +190,9 @@ class Recorder(Interpreter):
             cell.viewed = view.cell.storage.version
             cell.of = cell.base.node
             cell.covers = layout.shows_all(name) and (view.cell.base is None or view.cell.covers)
-            # `propagate_creation_meta` of torch/csrc
-            cell.unrecorded = view.cell.unrecorded if self.grad else UnrecordedView(self.site(node), self.guard)
+            cell.unrecorded = view.cell.unrecorded  # `propagate_creation_meta` of torch/csrc
+            if not self.grad and name not in MAYBE_ITSELF:
+                cell.unrecorded = UnrecordedView(self.site(node), self.guard)
             if view.cell.sibling and not view.cell.hooked and self.grad:
                 cell.sibling, cell.viewed = True, view.cell.viewed
         tensors = self.tensors(*args)
