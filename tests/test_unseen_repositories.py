@@ -1538,3 +1538,62 @@ def test_an_unread_model_that_a_loop_freezes_may_give_no_graph(
     text = GUIDED_BY_TEXT.replace("FREEZE", freeze).replace("GIVEN", given).replace(".MAKES", f".{makes}")
     text = text.replace("import load,", "import FLAG, load,")
     assert bool(analyse(text.replace(".__call__(", "("), "train.py").findings) is found
+
+
+IN_PARTS = """\
+import math
+import random
+import time
+import numpy as np
+import torch.nn.functional as F
+from elsewhere import batches, build, settings
+
+class Trainer:
+    def __init__(self):
+        self.predict, self.optimizer = build(settings.model), build(settings.optimizer)
+
+    def loss_of(self, guess, target):
+        if settings.loss == "mae":
+            return F.l1_loss(guess, target)
+        raise ValueError(settings.loss)
+
+    def update(self, batch):
+        rows, kept = batch["x"].shape[0], []
+        COUNTED
+        self.optimizer.zero_grad()
+        for at in range(0, rows, settings.rows):
+            loss = LOSS
+            loss APPLIED parts
+            loss.backward()
+            kept.append(loss)
+        self.optimizer.step()
+
+trainer = Trainer()
+for batch in batches:
+    trainer.update(batch)
+"""
+OWN = 'self.loss_of(self.predict(batch["x"][at]), batch["y"][at])'
+
+
+@pytest.mark.parametrize("applied", ["/=", "*=", "+="])
+@pytest.mark.parametrize(
+    "counted",
+    [
+        "math.ceil(rows / settings.rows)",
+        "np.ceil(rows / settings.rows)",
+        "max(1, rows // settings.rows)",
+        "time.time()",
+        "random.random()",
+    ],
+)
+def test_a_number_that_a_loss_is_scaled_by_has_no_graph(counted: str, applied: str) -> None:
+    text = IN_PARTS.replace("COUNTED", f"parts = {counted}").replace("LOSS", OWN).replace("APPLIED", applied)
+    assert analyse(text, "train.py").findings == ()
+
+
+@pytest.mark.parametrize("applied", ["/=", "*="])
+def test_an_unread_loss_that_a_number_scales_has_a_graph(applied: str) -> None:
+    text = IN_PARTS.replace("COUNTED", "parts = math.ceil(rows / settings.rows)").replace("APPLIED", applied)
+    text = text.replace("LOSS", 'self.predict(batch["x"][at])').replace("rows, kept = batch", "rows = batch")
+    text = text.replace(".shape[0], []", ".shape[0]").replace("trainer = Trainer()", "kept = []\ntrainer = Trainer()")
+    assert [finding.code for finding in analyse(text, "train.py").findings] == ["AF601"]

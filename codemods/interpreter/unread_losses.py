@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _DEPTH = 12
 """Steps from an unknown value to the call that it comes from."""
+_NONE = ("NoneType", None)
+"""The key of ``None``, with which nobody computes."""
+_OF_NUMBERS = frozenset("math statistics random time numpy".split())
+"""Modules whose functions give no tensors."""
 WHOLE = None
 """What is sent backward is the result itself, and no part of it."""
 
@@ -46,13 +50,17 @@ def note_sent(interp: Interpreter, loss: Value) -> None:
     found = set(_calls_behind(interp, loss.key, WHOLE, _DEPTH))
     if len({node for node, _ in found}) == 1:
         for node, part in found:
-            interp.losses_of_calls.setdefault(node, set()).add(part)
+            if node is not None:
+                interp.losses_of_calls.setdefault(node, set()).add(part)
 
 
 def _calls_behind(
     interp: Interpreter, key: Hashable, part: Hashable, depth: int
-) -> Iterator[tuple[ast.expr, Hashable]]:
-    """The calls that a value with this *key* comes from, and which part of their results is sent backward."""
+) -> Iterator[tuple[ast.expr | None, Hashable]]:
+    """The calls that a value with this *key* comes from, and which part of their results is sent backward.
+
+    None stands for an operation of torch's on unknown values, each of which may have a graph.
+    """
     key = interp.lengthened(key)
     made = interp.results.get(key)
     if not depth or not isinstance(key, tuple):
@@ -64,9 +72,16 @@ def _calls_behind(
             yield from _calls_behind(interp, one, WHOLE, depth - 1)
         return
     match key:
+        case ("~", str(name), *_) if catalogue.is_operation(name):
+            yield None, part
         case ("item" | "attr" as kind, owner, name) if part is WHOLE:  # the part of a part is in something else
             yield from _calls_behind(interp, owner, (kind, name), depth - 1)
-        case ("add" | "sub" | "mul" | "div" | "neg" | "plus", *terms):
+        case ("div", loss, by):
+            found = list(_calls_behind(interp, loss, WHOLE, depth - 1))
+            yield from found
+            if found:  # a loss is divided by a number, and not a number by a loss
+                yield from _calls_behind(interp, by, WHOLE, depth - 1)
+        case ("add" | "sub" | "mul" | "neg" | "plus", *terms) if _NONE not in terms:
             for term in terms:
                 yield from _calls_behind(interp, term, WHOLE, depth - 1)
 
@@ -99,6 +114,8 @@ def note_result(interp: Interpreter, found: Symbol, label: Hashable, values: Seq
 
     ``loss, stats = self.loss(batch)``: of what comes beside the loss nothing is known.
     """
+    if isinstance(label, str) and label.partition(".")[0] in _OF_NUMBERS:
+        return
     interp.results[found.key] = Result(node, _made_of(label, values))
     for part in interp.losses_of_calls.get(node, ()) if interp.grad else ():
         match part:
