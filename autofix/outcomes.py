@@ -68,7 +68,7 @@ class Outcomes:
             told = self._told_before(finding)
             if told is None:
                 self.findings.append(finding)
-            elif finding.fixed and not told.fixed:  # as another script leads to it, it is certain
+            elif _rank(finding) > _rank(told):  # as another script leads to it, it is certain, or has a repair
                 self.findings[self.findings.index(told)] = finding
                 del self._told[told.code, told.cause]
             else:
@@ -81,7 +81,7 @@ class Outcomes:
         if told is not None:
             return told
         of_kind = self._of_kinds.get((type(finding.fact), finding.cause))
-        return of_kind if of_kind is not None and of_kind.fixed is not finding.fixed else None
+        return of_kind if of_kind is not None and _rank(of_kind) != _rank(finding) else None
 
     def _add_problem(self, problem: Problem) -> None:
         self.tell(str(problem))
@@ -214,6 +214,11 @@ class Outcomes:
         if any(problem.trace for problem in self.problems):
             return Exit.FAILED
         return Exit.LEFT if self.problems else code
+
+
+def _rank(finding: Finding) -> tuple[bool, bool]:
+    """How much is known of a mistake: whether the patch repairs it, and whether there is a repair to look at."""
+    return finding.fixed, bool(finding.remedy)
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

@@ -381,6 +381,22 @@ def test_a_mistake_that_one_of_two_scripts_has_no_repair_for_is_told_once() -> N
         assert outcomes.findings == list(first.analysis.findings)
 
 
+def test_of_one_mistake_the_repair_that_is_to_be_looked_at_is_told() -> None:
+    """As neither script leads to it, the mistake is certain; one of them has a repair for it."""
+    put("model.py", MODEL)
+    result = next(check([put("train.py", TRAIN, module="model")]))
+    assert isinstance(result, Result)
+    (finding,) = result.analysis.findings
+    is_open = replace(finding, code="AF100", fixed=False, remedy="")
+    to_review = replace(finding, fixed=False, needs_review=True)
+    for findings in ((is_open, to_review), (to_review, is_open)):
+        outcomes = Outcomes(tell=lambda _: None)
+        for one in findings:
+            analysis = replace(result.analysis, findings=(one,), patch=Patch(result.analysis.program))
+            outcomes.add(replace(result, analysis=analysis))
+        assert outcomes.findings == [to_review]
+
+
 def test_two_findings_without_a_repair_are_told_by_their_codes() -> None:
     put("model.py", MODEL)
     result = next(check([put("train.py", TRAIN, module="model")]))
