@@ -112,3 +112,15 @@ def _words(node: cst.CSTNode, tree: Tree) -> Iterator[str]:
 def cuts_graph(node: cst.CSTNode) -> bool:
     """Whether something is detached in *node*."""
     return next(calls_of(node, "detach", "detach_"), None) is not None
+
+
+_UPDATES = frozenset("backward zero_grad step clip_grad_norm_ clip_grad_norm clip_grad_value_".split())
+
+
+def is_of_update(statement: Statement) -> bool:
+    """Whether a line does nothing but empty gradients, send back, clip and step, one after the other."""
+    parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    calls = [part.value for part in parts if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call)]
+    functions = [call.func.attr if isinstance(call.func, cst.Attribute) else call.func for call in calls]
+    called = {one.value for one in functions if isinstance(one, cst.Name)}
+    return 0 < len(parts) == len(functions) and called <= _UPDATES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 import libcst as cst
 
@@ -12,7 +12,7 @@ from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, only_part
-from autofix.codemods.rewriting.roles import empties_gradients, steps, uses_gradients
+from autofix.codemods.rewriting.roles import empties_gradients, is_of_update, steps, uses_gradients
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.retain_shared import after_the_loop
@@ -75,7 +75,7 @@ class PassAfterLoop(Codemod):
         kept = tree.statement(fact.kept)
         if kept not in body or not _is_sum(made, kept, fact, tree):
             return
-        if not all(_only_calls(one, _UPDATES) for one in update):
+        if not all(is_of_update(one) for one in update):
             return
         moved = update
         if made and made[-1] is not kept and _may_leave(made[-1], root, rest, tree):
@@ -86,9 +86,6 @@ class PassAfterLoop(Codemod):
             for one in run:
                 edit.remove(one)
             yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS if fact.together else Keeps.GATHERED)
-
-
-_UPDATES = frozenset("backward zero_grad step clip_grad_norm_ clip_grad_norm clip_grad_value_".split())
 
 
 def _is_sum(made: list[Statement], kept: Statement | None, fact: StaleGraph, tree: Tree) -> bool:
@@ -109,7 +106,7 @@ def _whole_update(fact: StaleGraph, loop: Statement, tree: Tree) -> list[Stateme
     """
     if not _is_of_sequence(fact, tree) or not any(around is not loop for around in tree.loops_running(loop)):
         return []
-    found = [one for one in tree.body_of(loop) if _only_calls(one, _UPDATES)]
+    found = [one for one in tree.body_of(loop) if is_of_update(one)]
     is_whole = any(map(empties_gradients, found)) and any(steps(one, tree) for one in found)
     return found if is_whole else []
 
@@ -149,15 +146,6 @@ def _may_leave(made: Statement, root: str, rest: list[Statement], tree: Tree) ->
     if root in read or any(root in tree.paths_in(one) for one in rest if one is not made):
         return False
     return not any(tree.given(one, name) or _adds_to(one, name, tree) for one in behind for name in read)
-
-
-def _only_calls(statement: Statement, names: Collection[str]) -> bool:
-    """Whether a line does nothing but call functions with one of these *names*, one after the other."""
-    parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
-    calls = [part.value for part in parts if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call)]
-    functions = [call.func.attr if isinstance(call.func, cst.Attribute) else call.func for call in calls]
-    called = {one.value for one in functions if isinstance(one, cst.Name)}
-    return 0 < len(parts) == len(functions) and called <= set(names)
 
 
 def _gives(statement: Statement, name: str, tree: Tree) -> bool:

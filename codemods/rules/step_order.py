@@ -12,7 +12,7 @@ from autofix.codemods.facts.base import Fact
 from autofix.codemods.facts.changed import Overwritten
 from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.promises import Keeps
-from autofix.codemods.rewriting import retain
+from autofix.codemods.rewriting import behind_steps, retain, update_ahead
 from autofix.codemods.rewriting.computations import targets_of
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, only_part, operands_of, pairs_of, with_keyword, without_keyword
@@ -35,11 +35,11 @@ class StepOrder(Codemod):
 
     Fix:
         All passes first, then the steps, where that gives no parameter a gradient that it did not get before. Else the
-        loss is computed after the step, from the parameters as they are then. Where a loop steps one optimizer after
-        another, each pass collects gradients for its own optimizer only, and a second loop makes the steps. Statements
-        that clip or rescale weights by hand between the forward pass and its backward move behind the backward. A
-        critic's value that goes on into the next step, ``value = next_value``, is computed anew for it: detached, only
-        its target would be trained.
+        loss is computed after the step, from the parameters as they are then, or the first loss's pass and step come
+        before it. Where a loop steps one optimizer after another, each pass collects gradients for its own optimizer
+        only, and a second loop makes the steps. Statements that clip or rescale weights by hand between the forward
+        pass and its backward move behind the backward. A critic's value that goes on into the next step,
+        ``value = next_value``, is computed anew for it: detached, only its target would be trained.
 
     When it is not what you want:
         Where the second loss is meant to see the old parameters and the step cannot wait, compute its gradients with
@@ -99,8 +99,10 @@ class StepOrder(Codemod):
         if fact.by_step or fact.parameter:
             yield from _computed_later(step, failed, block, fact, tree)
         if fact.by_step and apart is None:
+            yield from _updated_ahead(step, fact, tree)
             yield from _for_its_own_only(step, failed, sent, fact, tree)
             yield from _whole_update_later(step, failed, block, tree)
+            yield from _branches_computed_later(step, failed, fact, tree)
         if fact.by_step and apart is not None:
             yield from _helped_first(step, failed, block, tree)
             yield from _helped_later(step, failed, block, tree)
@@ -536,6 +538,24 @@ def _whole_update_later(step: Statement, failed: Statement, block: list[Statemen
             edit.remove(part)
         patch = edit.insert_after(later[0] if later else failed, *lines).patch()
         yield Candidate(patch, f"move the step of `{optimizer}` after the other", Keeps.PARAMETERS)
+
+
+def _updated_ahead(step: Statement, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """From the pass to the step, the first network's update comes before what the second loss is computed of."""
+    made = tree.expression(fact.outer.made) if fact.outer is not None else None
+    patch = update_ahead.moved_ahead(step, made, tree)
+    if patch is not None:
+        remedy = f"call backward and `{_told(step, tree)}` before the other loss is computed"
+        yield Candidate(patch, remedy, Keeps.PARAMETERS, cause=tree.row_of(step))
+
+
+def _branches_computed_later(step: Statement, failed: Statement, fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """A loss that is computed in one way or another, by a condition, is computed after the step."""
+    made = tree.expression(fact.outer.made) if fact.outer is not None else None
+    moved = behind_steps.branches_moved(step, failed, made, tree)
+    if moved is not None and made is not None:
+        patch, name = moved
+        yield Candidate(patch, f"compute `{name}` after the step", Keeps.PARAMETERS, cause=tree.row_of(made))
 
 
 def _lets_go(statement: Statement) -> Statement:
