@@ -1597,3 +1597,43 @@ def test_an_unread_loss_that_a_number_scales_has_a_graph(applied: str) -> None:
     text = text.replace("LOSS", 'self.predict(batch["x"][at])').replace("rows, kept = batch", "rows = batch")
     text = text.replace(".shape[0], []", ".shape[0]").replace("trainer = Trainer()", "kept = []\ntrainer = Trainer()")
     assert [finding.code for finding in analyse(text, "train.py").findings] == ["AF601"]
+
+
+WITH_A_FILE = """\
+import argparse
+from pathlib import Path
+import torch
+from torch import nn
+from elsewhere import batches, load, settings
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--scales", default=DEFAULT)
+args = parser.parse_args()
+READ
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4), nn.Tanh())
+optimizer = torch.optim.Adam(net.parameters())
+for x in batches:
+    guess = net(x)
+    if scales is not None:
+        guess /= scales
+    loss = (guess - x).abs().sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        'scales = None if args.scales == "" else load(args.scales)',
+        'scales = load(args.scales) if args.scales != "" else None',
+        'if args.scales == "":\n    scales = None\nelse:\n    scales = load(args.scales)',
+        'if "" == args.scales:\n    scales = None\nelse:\n    scales = load(args.scales)',
+        'scales = None\nif args.scales != "":\n    scales = load(args.scales)',
+    ],
+)
+@pytest.mark.parametrize("default", ['Path(__file__).parent / "a.csv"', 'settings.folder + "/scales.csv"', '"a.csv"'])
+def test_a_text_that_nobody_knows_is_hardly_empty(default: str, read: str) -> None:
+    text = WITH_A_FILE.replace("DEFAULT", default).replace("READ", read)
+    assert [finding.code for finding in analyse(text, "train.py").findings] == ["AF201"]

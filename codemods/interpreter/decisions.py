@@ -31,6 +31,10 @@ def _mentions(key: Hashable, identities: set[int]) -> bool:
     return isinstance(key, int) and key in identities
 
 
+_NO_TEXT = ("str", "")
+"""The key of the text that stands for a file or a name that was not given."""
+
+
 class Decisions(Interpreter):
     """The answers to conditions: by what is known, else by the policy of the path."""
 
@@ -183,6 +187,7 @@ class Decisions(Interpreter):
                     is_text = isinstance(text, str) and isinstance(against, tuple) and against[:1] == ("str",)
                     if is_text and not self.policy.denied(("Eq", option, ("str", text))):
                         return against == ("str", text)
+                return likely and _NO_TEXT not in (one, other)
             case ("attr", *_) if not optional:
                 flag = self._still_usual(key)
                 return likely if flag is None else bool(flag)
