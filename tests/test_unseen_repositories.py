@@ -1637,3 +1637,63 @@ for x in batches:
 def test_a_text_that_nobody_knows_is_hardly_empty(default: str, read: str) -> None:
     text = WITH_A_FILE.replace("DEFAULT", default).replace("READ", read)
     assert [finding.code for finding in analyse(text, "train.py").findings] == ["AF201"]
+
+
+ATTACKED = """\
+import torch
+import torchvision
+from torch import nn
+from torch.utils.data import DataLoader
+from torchvision import transforms
+
+read = transforms.Compose([transforms.ToTensor()])
+loader = DataLoader(torchvision.datasets.MNIST(".", transform=read), batch_size=8)
+net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(10))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for TAKEN:
+    FLAG
+    loss = nn.functional.cross_entropy(net(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    USE
+"""
+FLAGS = [
+    "x.requires_grad = True",
+    "x.requires_grad_()",
+    "x = x.cuda(); x.requires_grad_(True)",
+    "x = x.requires_grad_()",
+]
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize(
+    ("use", "codes"),
+    [
+        ("x += 0.1 * x.grad.sign()", ["AF301"]),
+        ("x.add_(x.grad.sign(), alpha=0.1).clamp_(0, 1)", ["AF301"]),
+        ("for row in x.clone(): row.clamp_(0, 1)", ["AF210"]),
+        ("with torch.no_grad(): x += 0.1 * x.grad.sign()", []),
+        ("x.data += 0.1 * x.grad.sign()", []),
+        ("x = (x + 0.1 * x.grad.sign()).clamp(0, 1)", []),
+        ("x.requires_grad_(False); x += 1", []),
+        ("print(x.detach().cpu().numpy())", []),
+    ],
+)
+@pytest.mark.parametrize("taken", ["x, y in loader", "at, (x, y) in enumerate(loader)"])
+def test_data_that_are_flagged_are_leaves(taken: str, flag: str, use: str, codes: list[str]) -> None:
+    text = ATTACKED.replace("TAKEN", taken).replace("FLAG", flag).replace("USE", use)
+    assert [finding.code for finding in analyse(text, "train.py").findings] == codes
+
+
+@pytest.mark.parametrize("read", ["read(open('a'))", "read(open('a')).unsqueeze(0)", "next(iter(loader))[0]"])
+def test_a_picture_that_is_flagged_is_a_leaf(read: str) -> None:
+    text = ATTACKED.replace("TAKEN", "y in range(3)").replace("FLAG", f"x = {read}\n    x.requires_grad = True")
+    found = analyse(text.replace("USE", "x[0] = 0"), "train.py").findings
+    assert [finding.code for finding in found] == ["AF301"]
+
+
+@pytest.mark.parametrize("made", ["load()", "load().features", "net(x)", "[load()]"])
+def test_what_may_be_a_result_is_no_leaf(made: str) -> None:
+    text = ATTACKED.replace("TAKEN", "x, y in loader").replace("FLAG", f"z = {made}\n    z.requires_grad = True")
+    text = text.replace("import torchvision\n", "import torchvision\nfrom elsewhere import load\n")
+    assert analyse(text.replace("USE", "z += 1"), "train.py").findings == ()

@@ -15,6 +15,7 @@ from autofix.codemods.interpreter import (
     elements,
     escapes,
     extents,
+    flagged_data,
     frameworks,
     opaque_results,
     optimizers,
@@ -217,6 +218,8 @@ def _requires_grad(
     interp: Interpreter, call: Call, receiver: Symbol, /, requires_grad: Value = True, **_: Value
 ) -> Value:
     unread_networks.set_flag(interp, receiver, requires_grad)
+    if (flagged := flagged_data.flag(interp, receiver, requires_grad, call.node)) is not None:
+        return flagged
     if requires_grad is not True or not _is_copy(receiver.key):
         return receiver
     copied = interp.data()

@@ -15,6 +15,7 @@ from autofix.codemods.interpreter import (
     cuts,
     datasets,
     definitions,
+    flagged_data,
     unknown_calls,
     unread_networks,
 )
@@ -88,6 +89,8 @@ class SymbolKind(Kind[Symbol]):
     def set_attribute(self, interp: Interpreter, value: Symbol, name: str, slot: Binding, by: Assignment) -> None:
         if name == "requires_grad":
             unread_networks.set_flag(interp, value, slot.value)
+            if flagged_data.flag(interp, value, slot.value, by.target) is not None:
+                return
         interp.attributes_of_opaque[value.key, name] = slot
 
     def item(self, interp: Interpreter, value: Symbol, index: Value, node: ast.expr) -> Value:
