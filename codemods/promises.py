@@ -42,5 +42,7 @@ class Keeps(StrEnum):
     """As ``PARAMETERS``; a leaf that no optimizer could be given, for nobody held it, is trained as well."""
     MEANT = "meant"
     """As ``PARAMETERS``; the second of two passes over one loss becomes a pass over another, which had none."""
+    RECORDED = "recorded"
+    """As ``PARAMETERS``; a pass that finds no graph, because an evaluation reaches it, is left out with its step."""
     LATER = "later"
     """As ``PARAMETERS``; computations may move behind a step that they came before, not the other way round."""

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import hmac
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -117,6 +118,36 @@ class RunRecord:
     def complete(self) -> bool:
         """Whether the run came to an end of its own or of the probe's, so that its record can be judged."""
         return self.outcome in (Outcome.FINISHED, Outcome.RAISED, Outcome.STOPPED)
+
+
+def without_cut_passes(run: RunRecord) -> RunRecord:
+    """*run* without the passes that found no graph, and without the steps that were made of no other pass."""
+    passes = [one for one in run.passes if not one.cut]
+    if len(passes) == len(run.passes):
+        return run
+    numbers = [one.number for one in passes]
+
+    def counted(number: int) -> int:
+        """The number of kept passes up to the pass of this *number*."""
+        return bisect_right(numbers, number)
+
+    steps: list[Step] = []
+    used: dict[int, int] = {}
+    for step in run.updates:
+        before = used.get(step.optimizer, 0)
+        if counted(step.passes) > counted(before) or step.passes == before:
+            steps.append(step)
+        used[step.optimizer] = step.passes
+    made = [one.number for one in steps]
+    return replace(
+        run,
+        passes=tuple(replace(one, number=counted(one.number), step=bisect_right(made, one.step)) for one in passes),
+        updates=tuple(
+            replace(one, number=at, passes=counted(one.passes), closure=counted(one.closure))
+            for at, one in enumerate(steps, 1)
+        ),
+        calls=tuple((counted(number), members) for number, members in run.calls),
+    )
 
 
 def not_started(reason: str) -> RunRecord:

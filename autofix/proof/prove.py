@@ -11,7 +11,7 @@ from autofix.child.job import Bounds
 from autofix.child.recorded import GRAPHLESS
 from autofix.codemods.facts.base import Certainty
 from autofix.codemods.promises import Keeps
-from autofix.execution.record import Outcome, RunRecord
+from autofix.execution.record import Outcome, RunRecord, without_cut_passes
 from autofix.execution.runner import Limits, Script, run
 from autofix.execution.scratch import kept_copies
 from autofix.proof.points.agreement import (
@@ -185,6 +185,8 @@ class Original:
     """What its references take one of several views for when their base was changed: ``views`` or ``copies``."""
     attached: bool = False
     """Whether its references cut no graph in the statements that a patch by hand rewrites."""
+    recorded: bool = False
+    """Whether its references leave out the passes without a graph, and their steps: those of an evaluation."""
 
     @classmethod
     def of(cls, script: Script, limits: Limits, healthy: float) -> Original:
@@ -237,6 +239,10 @@ class Original:
         """The original whose references cut no graph in the statements that the patch rewrites."""
         return self._with(replace(self, attached=True))
 
+    def as_recorded(self) -> Original:
+        """The original whose references leave out the passes without a graph, and their steps."""
+        return self._with(replace(self, recorded=True))
+
     def _with(self, other: Original) -> Original:
         """*other*, which differs in its references only, with this one's first run."""
         vars(other)["before"] = self.before
@@ -245,7 +251,7 @@ class Original:
     @cached_property
     def further(self) -> RunRecord:
         """The reference over as many steps as a patched script is judged on."""
-        return run(self.script, self.limits, replace(self._bounds, more_steps=None, throughout=True))
+        return self._referring(self.limits, replace(self._bounds, more_steps=None, throughout=True))
 
     @cached_property
     def uncut(self) -> RunRecord:
@@ -267,11 +273,11 @@ class Original:
         reference = self.before.failure is not None
         bounds = driven(self.before, same_calls=same_calls)
         bounds = replace(bounds, reference=reference, apart=apart, detour=detour)
-        return run(self.script, self._patiently, self._as_reference(bounds))
+        return self._referring(self._patiently, self._as_reference(bounds))
 
     def _freeze(self, *, same_calls: bool) -> RunRecord:
         bounds = replace(still(self.before, same_calls=same_calls), reference=True)
-        return run(self.script, self._patiently, self._as_reference(bounds))
+        return self._referring(self._patiently, self._as_reference(bounds))
 
     @property
     def _patiently(self) -> Limits:
@@ -305,7 +311,12 @@ class Original:
         return [(p.losses, p.state) for p in self.before.passes] == [(p.losses, p.state) for p in again.passes]
 
     def _refer(self, *, apart: bool = False) -> RunRecord:
-        return run(self.script, self.limits, replace(self._bounds, apart=apart))
+        return self._referring(self.limits, replace(self._bounds, apart=apart))
+
+    def _referring(self, limits: Limits, bounds: Bounds) -> RunRecord:
+        """A reference run."""
+        record = run(self.script, limits, bounds)
+        return without_cut_passes(record) if self.recorded else record
 
     @property
     def _bounds(self) -> Bounds:
@@ -331,6 +342,8 @@ def prove(
         certificates = (_proved(one, patched, promises, expected_error) for one in meant)
         first = next(certificates)
         return first if first.proved else next((one for one in certificates if one.proved), first)
+    if Keeps.RECORDED in promises:
+        original = original.as_recorded()
     if promises.by_hand and _cuts_all(original):
         kept = _proved(original.kept_attached(), patched, promises, expected_error)
         if kept.reference is not None and kept.reference.failure is None:

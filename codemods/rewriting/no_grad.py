@@ -26,22 +26,26 @@ def guarded(tree: Tree, run: list[Statement], instead: Sequence[Statement] = ())
         for statement in run:
             edit.remove(statement)
         return edit.patch()
-    module = tree.module_of(run[0])
-    header = f"with {tree.torch_name(run[0])}.no_grad():\n{module.default_indent}pass\n"
-    guard = cst.parse_statement(header, config=module.config_for_parsing)
-    headed = guard.with_changes(leading_lines=run[0].leading_lines)
-    first, *rest = instead or run
-    inside = first.with_changes(leading_lines=[])
-    edit.change(run[0], lambda _: _with_body(headed, [inside, *rest])).stands_for(inside, run[0])
-    for statement in run[1:]:
-        edit.remove(statement)
+    under(edit, f"with {tree.torch_name(run[0])}.no_grad():", run, tree, instead)
     if not tree.imports_torch(run[0]):
         _import_torch(edit, tree, run[0])
     return edit.patch()
 
 
+def under(edit: Edit, header: str, run: list[Statement], tree: Tree, instead: Sequence[Statement] = ()) -> None:
+    """Put neighbouring statements, or others *instead* of them, into the block of a compound statement's *header*."""
+    module = tree.module_of(run[0])
+    empty = cst.parse_statement(f"{header}\n{module.default_indent}pass\n", config=module.config_for_parsing)
+    headed = empty.with_changes(leading_lines=run[0].leading_lines)
+    first, *rest = instead or run
+    inside = first.with_changes(leading_lines=[])
+    edit.change(run[0], lambda _: _with_body(headed, [inside, *rest])).stands_for(inside, run[0])
+    for statement in run[1:]:
+        edit.remove(statement)
+
+
 def _with_body(node: cst.CSTNode, body: list[Statement]) -> cst.CSTNode:
-    assert isinstance(node, cst.With)
+    assert isinstance(node, cst.BaseCompoundStatement)
     return node.with_changes(body=node.body.with_changes(body=body))
 
 

@@ -124,3 +124,17 @@ def is_of_update(statement: Statement) -> bool:
     functions = [call.func.attr if isinstance(call.func, cst.Attribute) else call.func for call in calls]
     called = {one.value for one in functions if isinstance(one, cst.Name)}
     return 0 < len(parts) == len(functions) and called <= _UPDATES
+
+
+def end_of_step(statement: Statement, tree: Tree) -> Statement | None:
+    """The last of the statements that belong to a backward: clipping, the optimizer's and the scheduler's step."""
+    block = tree.block_of(statement)
+    if not block:
+        return None
+    last = statement
+    for following in block[block.index(statement) + 1 :]:
+        ends = any(owner_of(following, method) is not None for method in ("step", "zero_grad", "update"))
+        if not ends and not clips_gradients(following, tree):
+            break
+        last = following
+    return last

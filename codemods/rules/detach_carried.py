@@ -20,7 +20,7 @@ from autofix.codemods.rewriting.detaching import detach_by_form, detached_code, 
 from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, calls_in, detach, only_part, operands_of
 from autofix.codemods.rewriting.overwritten_data import overwritten_data
-from autofix.codemods.rewriting.roles import calls_of, clips_gradients, cuts_graph, owner_of
+from autofix.codemods.rewriting.roles import calls_of, cuts_graph, end_of_step
 from autofix.codemods.rewriting.stores import ADDING
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules import own_cuts
@@ -286,7 +286,7 @@ class DetachCarried(Codemod):
         for span in dict.fromkeys((fact.freed if isinstance(fact, StaleGraph) else fact.failed, fact.failed)):
             statement = tree.statement_of(tree.expression(span))
             if statement is not None and (not plain or tree.function_of(statement) is home):
-                last = _end_of_step(statement, tree)
+                last = end_of_step(statement, tree)
                 if last is not None and not _is_made_before(kept, last, tree):
                     yield last, True, "after the backward"
         if loop is not None and (tree.function_of(loop) is home or not plain):
@@ -311,7 +311,7 @@ class DetachCarried(Codemod):
         made = tree.statement_of(tree.expression(fact.outer.made)) if fact.outer is not None else None
         if sent is None or made is None or sent not in body or made not in body:
             return
-        last = _end_of_step(sent, tree)
+        last = end_of_step(sent, tree)
         if last is not None and last in body and body.index(last) < body.index(made):
             if kept is None or tree.function_of(kept) is tree.function_of(last):
                 yield last, True, "after the backward"
@@ -589,17 +589,3 @@ def _siblings(fact: StaleGraph | Overwritten, carrier: Carrier, tree: Tree) -> l
                 return [name for name in names if name in read]
             pending.extend(part.value for part in node.elements)
     return []
-
-
-def _end_of_step(statement: Statement, tree: Tree) -> Statement | None:
-    """The last of the statements that belong to a backward: clipping, the optimizer's and the scheduler's step."""
-    block = tree.block_of(statement)
-    if not block:
-        return None
-    last = statement
-    for following in block[block.index(statement) + 1 :]:
-        ends = any(owner_of(following, method) is not None for method in ("step", "zero_grad", "update"))
-        if not ends and not clips_gradients(following, tree):
-            break
-        last = following
-    return last

@@ -9,7 +9,9 @@ import libcst as cst
 from autofix.codemods.autograd import groups
 from autofix.codemods.facts.base import Fact, Span
 from autofix.codemods.facts.cut import CutGraph
+from autofix.codemods.promises import Keeps
 from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.evaluation import condition_of, is_training_elsewhere, sent_where_recorded
 from autofix.codemods.rewriting.nodes import Statement, only_part
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
@@ -29,7 +31,9 @@ class RecordForward(Codemod):
     Fix:
         The statements that compute what the parameters learn from move out of the block; the others stay. A decorator
         is removed. A ``set_grad_enabled(False)`` becomes a ``with torch.no_grad():`` around the statements that it was
-        meant for, or is removed where there are none.
+        meant for, or is removed where there are none. Where an evaluation runs the training's code,
+        ``torch.set_grad_enabled(phase == "train")``, the pass and the step go under the condition instead: a recorded
+        forward pass would train on the validation data.
 
     When it is not what you want:
         Where the parameters in the block are not to be trained, take them from the optimizer.
@@ -47,8 +51,11 @@ class RecordForward(Codemod):
         assert isinstance(fact, CutGraph)
         if fact.guard is None or (fact.silent and not fact.beside) or any(one.how != "no_grad" for one in fact.drops):
             return
-        statement = tree.statement(fact.guard)
-        if isinstance(statement, cst.With):
+        statement, sent = tree.statement(fact.guard), tree.expression(fact.failed)
+        if condition_of(statement, tree) or is_training_elsewhere(statement, sent, tree):
+            for patch, test in sent_where_recorded(statement, sent, tree):
+                yield Candidate(patch, f"call backward only if `{test}`", Keeps.RECORDED)
+        elif isinstance(statement, cst.With):
             yield from _out_of_block(statement, tree)
         elif isinstance(statement, cst.FunctionDef):
             yield from _without_decorator(statement, tree)
