@@ -39,7 +39,8 @@ class StepOrder(Codemod):
         before it. Where a loop steps one optimizer after another, each pass collects gradients for its own optimizer
         only, and a second loop makes the steps. Statements that clip or rescale weights by hand between the forward
         pass and its backward move behind the backward. A critic's value that goes on into the next step,
-        ``value = next_value``, is computed anew for it: detached, only its target would be trained.
+        ``value = next_value``, is computed anew for it: detached, only its target would be trained. So is a value that
+        one iteration computes for the pass of the next, ``state = encoder(next_obs)``: it comes behind the step.
 
     When it is not what you want:
         Where the second loss is meant to see the old parameters and the step cannot wait, compute its gradients with
@@ -61,10 +62,7 @@ class StepOrder(Codemod):
             return
         assert isinstance(fact, Overwritten)
         if fact.loop is not None and fact.inside:
-            if fact.by_step:
-                wanted = _is_temporal_difference(fact, tree)
-                # A state is handed on as a number first: one that is computed again costs each step a second forward.
-                yield from (one if wanted else replace(one, last=True) for one in _carried_anew(fact, tree))
+            yield from _of_the_next_iteration(fact, tree)
             return
         step = tree.statement_of(tree.expression(fact.changed))
         failed = tree.statement_of(tree.expression(fact.failed))
@@ -422,6 +420,39 @@ def _carried_anew(fact: Overwritten | StaleGraph, tree: Tree) -> Iterator[Candid
             patch = Edit(tree).change(carried, lambda _, anew=value: anew).patch()  # type: ignore[misc]
             yield Candidate(patch, f"compute `{fact.name}` again after the step", Keeps.PARAMETERS)
         return
+
+
+def _of_the_next_iteration(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """Candidates that compute what the next iteration's pass needs with the parameters as the step leaves them."""
+    if not fact.by_step:
+        return
+    wanted = _is_temporal_difference(fact, tree)
+    # A state is handed on as a number first: one that is computed again costs each step a second forward.
+    yield from (one if wanted else replace(one, last=True) for one in _carried_anew(fact, tree))
+    if fact.retained is None:
+        yield from _ahead_of_the_step(fact, tree)
+
+
+def _ahead_of_the_step(fact: Overwritten, tree: Tree) -> Iterator[Candidate]:
+    """``state = encoder(next_obs)`` for the next iteration's pass comes behind the step; anew, if it is read before.
+
+    No pass has come to its graph yet: detached, it would train nothing.
+    """
+    kept, step = tree.statement(fact.kept), tree.statement_of(tree.expression(fact.changed))
+    part, block = only_part(kept), tree.block_of(step) if step is not None else []
+    if kept is None or step is None or kept not in block or block.index(kept) >= block.index(step):
+        return
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1 or not isinstance(part.value, cst.Call):
+        return
+    target, needed = part.targets[0].target, tree.paths_in(part.value)
+    between = block[block.index(kept) + 1 : block.index(step)]
+    changed = {name for one in between for name in _assigned(one, tree)}
+    if tree.code(target) != fact.name or fact.name in needed or needed & changed:
+        return
+    edit = Edit(tree).insert_after(step, tree.own_code(kept))
+    read = any(fact.name in tree.paths_in(one) for one in between)
+    remedy = f"compute `{fact.name}` {'again ' if read else ''}after the step"
+    yield Candidate((edit if read else edit.remove(kept)).patch(), remedy, Keeps.PARAMETERS)
 
 
 def _built_on(made: Statement, later: list[Statement], tree: Tree) -> list[Statement]:
