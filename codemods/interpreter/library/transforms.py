@@ -147,7 +147,10 @@ def _called(
 
 def _gradient(interp: Interpreter, call: Call, value: Value, argument: Value, beside: tuple[Value, ...] = ()) -> Value:
     """The derivatives of a *value* by an *argument*, in the form of this; *beside* is what they are multiplied with."""
+    if not isinstance(value, TensorRef):
+        return interp.fresh_symbol("call", call.name)
     made = interp.operation("grad", [value], call.node, opaque=True)
+    made.cell.vague = value.cell.vague
     node = made.cell.node
     inputs = [one.cell.node for one in interp.tensors(argument) if one.cell.node is not None]
     if node is not None and inputs:
@@ -159,6 +162,8 @@ def _gradient(interp: Interpreter, call: Call, value: Value, argument: Value, be
         node.operands = (*parts, *interp.operands(*beside))
         if not node.operands:
             made = TensorRef(TensorImpl())
+    elif node is not None:
+        node.doubtful = True
     return _in_the_form_of(interp, argument, made)
 
 
