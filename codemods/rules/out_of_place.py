@@ -153,7 +153,7 @@ def _of_a_refused_view(fact: PartChanged, tree: Tree) -> Iterator[Candidate]:
     if isinstance(fact, ViewDetached):
         yield from _detached_anew(tree.expression(fact.changed), tree)
     elif isinstance(fact, UnrecordedRead):
-        yield from _view_of_data(tree.expression(fact.made), tree)
+        yield from _view_of_data(tree.expression(fact.made), tree.expression(fact.used), tree)
     elif fact.base:  # a new tensor would leave the views as they were, and they were to change with their base
         yield from _rows_of_a_clone(tree.expression(fact.changed), tree)
         yield from taken_again(fact, tree)
@@ -243,12 +243,18 @@ def _is_own(value: cst.BaseExpression | None) -> bool:
     return isinstance(value, cst.Attribute) and isinstance(value.value, cst.Name) and value.value.value == "self"
 
 
-def _view_of_data(made: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
-    """``w[:1].detach()`` for ``w[:1]``: made under ``no_grad``, the view passes no gradient on in any case."""
+def _view_of_data(made: cst.BaseExpression | None, used: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
+    """``w[:1].detach()`` for ``w[:1]``: made under ``no_grad``, the view passes no gradient on in any case.
+
+    What is compared with the same part of its base, as it is later, is meant to be a copy: ``(w[:1] - first).norm()``.
+    """
     several = isinstance(made, cst.Call) and catalogue.kind(tree.called(made)) not in (catalogue.VIEW, catalogue.SHAPED)
-    if made is not None and not several:
-        patch = Edit(tree).change(made, lambda node: method_call(node, "detach")).patch()
-        yield Candidate(patch, f"take the view of the data of `{tree.code(made)}`")
+    if made is None or several:
+        return
+    compared = used is not None and any(one.deep_equals(made) for one in tree.inside(used))
+    method = "clone" if compared else "detach"
+    remedy = f"keep a copy of `{tree.code(made)}`" if compared else f"take the view of the data of `{tree.code(made)}`"
+    yield Candidate(Edit(tree).change(made, lambda node: method_call(node, method)).patch(), remedy)
 
 
 def _is_view_of_nothing_else(fact: PartChanged, tree: Tree) -> bool:
