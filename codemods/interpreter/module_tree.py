@@ -20,6 +20,7 @@ from autofix.codemods.interpreter.values import (
     TorchModule,
     Value,
 )
+from autofix.codemods.source.flags import flag_given
 from autofix.codemods.source.sources import Parsed
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
     found: set[ast.Call] = set()
     chooses_before = replaces = beside_others = False
     statements = (*parsed.nodes.of(ast.Assign), *parsed.nodes.of(ast.Expr))
-    freezing = {one for one in statements if _flag(one) or _is_replaced_by_name(one)}
+    freezing = {one for one in statements if flag_given(one) or _is_replaced_by_name(one)}
     loops: list[ast.For | ast.While] = [*parsed.nodes.of(ast.For), *parsed.nodes.of(ast.While)]
     emptied = [one for one in parsed.nodes.of(ast.Expr) if _detaches_itself(one)]
     for loop in loops if freezing or emptied else ():
@@ -159,11 +160,11 @@ def taken_one_by_one(parsed: Parsed) -> frozenset[ast.Call]:
         if not (replacing or any(one in freezing for one in inside)):
             continue
         chooses_before = chooses_before or not calls
-        if calls != [source] or not all(isinstance(_flag(one), _FIXED) for one in loop.body):
+        if calls != [source] or not all(isinstance(flag_given(one), _FIXED) for one in loop.body):
             found.update(calls)
             beside_others |= bool(calls) and _is_of_pairs(source)
     for comprehension in parsed.nodes.of(ast.ListComp):
-        if _flag(ast.Expr(comprehension.elt)):
+        if flag_given(comprehension.elt):
             found.update(one for one in ast.walk(comprehension) if _gives_parameters(one))
     if chooses_before or any(map(_is_named, found)):
         found.update(_chosen_from(parsed))
@@ -268,20 +269,6 @@ def _gives_parameters(node: ast.AST) -> TypeGuard[ast.Call]:
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("parameters", "named_parameters")
     )
-
-
-def _flag(statement: ast.AST) -> ast.expr | None:
-    """The value to which a statement sets ``requires_grad``."""
-    match statement:
-        case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=value):
-            return value
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="requires_grad_"), args=args)):
-            return args[0] if args else ast.Constant(True)
-        case ast.Expr(
-            value=ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value="requires_grad"), value])
-        ):
-            return value
-    return None
 
 
 def buffers(module: TorchModule | Instance) -> Iterator[tuple[Hashable, Binding]]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from autofix.codemods.interpreter import class_lookup
 from autofix.codemods.interpreter.values import Class, Function, Instance, Optimizer
+from autofix.codemods.source.flags import flag_given, is_false
 from autofix.codemods.source.nodes import walk
 
 _MOST = 4
@@ -61,16 +62,8 @@ def may_be_thawed(receiver: Instance, entered: str) -> bool:
 
 def _thaws(method: ast.AST) -> bool:
     """Whether a method sets ``requires_grad``, and not to False."""
-    for part in walk(method):
-        match part:
-            case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=value):
-                if not (isinstance(value, ast.Constant) and value.value is False):
-                    return True
-            case ast.Call(func=ast.Attribute(attr="requires_grad_"), args=args, keywords=keywords):
-                given = [*args, *(word.value for word in keywords)]
-                if not any(isinstance(one, ast.Constant) and one.value is False for one in given):
-                    return True
-    return False
+    given = (flag_given(part) for part in walk(method))
+    return any(value is not None and not is_false(value) for value in given)
 
 
 def methods_of(receiver: Instance) -> dict[str, Function]:

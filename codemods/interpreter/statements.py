@@ -46,6 +46,7 @@ from autofix.codemods.interpreter.values import (
     TensorRef,
     Value,
 )
+from autofix.codemods.source.flags import flag_given, is_false
 from autofix.codemods.source.nodes import statements_by_level
 from autofix.codemods.source.sources import Parsed, Site, last_name
 
@@ -434,14 +435,10 @@ def _freezing(body: Iterable[ast.stmt]) -> Iterator[bool]:
         match statement:
             case ast.If(body=inner, orelse=[]) | ast.For(body=inner, orelse=[]):
                 yield from _freezing(inner)
-            case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=ast.Constant(value=False)):
-                yield True
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="requires_grad_"), args=[ast.Constant(value=False)])):
-                yield True
             case ast.Expr(value=ast.Call(func=ast.Name(id="print"))) | ast.Break() | ast.Continue():
                 pass
             case _:
-                yield False
+                yield is_false(flag_given(statement))
 
 
 _ENDS = frozenset(("exit", "quit", "sys.exit", "os._exit", "os.abort"))
