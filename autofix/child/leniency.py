@@ -55,7 +55,7 @@ class Lenient(CallMode):
             raise
         except RuntimeError as error:
             message = str(error)
-            if LEAF in message or (UNRECORDED in message and is_of_leaf(args[0])):
+            if LEAF in message or (UNRECORDED in message and args and is_of_leaf(args[0])):
                 with torch.no_grad():
                     return func(*args, **kwargs)
             if any(piece in message for piece in ESCAPES) and args and isinstance(args[0], torch.Tensor):

@@ -21,8 +21,8 @@ _WRITES = "copy_slices"
 def differentiate(gradient: Node, call: BackwardCall, tick: Callable[[], int]) -> bool:
     """Let the graph of a *gradient* that a *call* of ``autograd.grad`` returns lead to the parts that it needs.
 
-    Nothing is done where the inputs of the call are not known.  *tick* gives the moments of what is recorded.  Whether
-    there is such a graph: that of ``(c * w).sum()`` by ``w`` has none, nor has that by what has no part in it.
+    Returns whether there are any: that of ``(c * w).sum()`` by ``w`` has none, nor has that by what has no part in it.
+    Nothing is done where the inputs of the call are not known.  *tick* gives the moments of what is recorded.
     """
     if call.inputs:
         executed = list(dict.fromkeys(consumer for consumer, _ in call.edges))
