@@ -38,6 +38,7 @@ MESSAGE = re.compile(
     "|automatic differentiation"
     "|Inference tensors cannot be saved"
     "|not have been used in the graph"
+    "|One of the differentiated Tensors"
     "|can't optimize a non-leaf"
     "|only for scalar outputs"
     "|on Tensor that requires grad"

@@ -9,14 +9,14 @@ from autofix.codemods.checks.known import Known
 from autofix.codemods.facts.base import Doubt, Fact
 from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.facts.kept import GraphHeld
-from autofix.codemods.facts.untrained import InputUnused, NoGradient, PartBeside, UpdateRefused
+from autofix.codemods.facts.untrained import InputUnflagged, InputUnused, NoGradient, PartBeside, UpdateRefused
 from autofix.codemods.interpreter.protocol import Interpreter
 
 
 class MissingGradientCheck(Check):
     """Whether a gradient is asked of what has none: a non-leaf, an unused input, a part taken beside the loss."""
 
-    kinds = (PartBeside, InputUnused, NoGradient, UpdateRefused)
+    kinds = (PartBeside, InputUnused, InputUnflagged, NoGradient, UpdateRefused)
 
     def facts(self, interp: Interpreter, known: Known) -> Iterator[Fact]:
         incidents = interp.incidents
@@ -31,6 +31,12 @@ class MissingGradientCheck(Check):
                 name=unused.name or made.source.text_of(made.node),
             )
             yield found.doubted(Doubt.SWITCH) if unused.chosen else found
+        for call, given in incidents.unflagged.items():
+            first, *others = given.inputs
+            name = first.source.text_of(first.node)
+            spans = tuple(one.span for one in others)
+            asked = InputUnflagged(made=first.span, failed=call.span, name=name, others=spans)
+            yield asked.doubted(Doubt.SWITCH) if given.chosen else asked
         for site, missing in incidents.missing.items():
             kept = missing.kept.span if missing.kept is not None else None
             yield NoGradient(made=missing.made.span, used=site.span, kept=kept, name=missing.name)

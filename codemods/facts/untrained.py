@@ -59,6 +59,25 @@ class InputUnused(PartBeside):
 
 
 @dataclass(frozen=True, kw_only=True)
+class InputUnflagged(PartBeside):
+    """A gradient is requested for a tensor that does not require grad."""
+
+    kind = "unflagged input"
+    error = "One of the differentiated Tensors does not require grad"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "this tensor does not require grad",
+        "failed": "its gradient is requested here",
+    }
+
+    others: tuple[Span, ...] = field(default=(), metadata={"role": False})
+    """Further inputs of the call that do not require grad."""
+
+    @property
+    def message(self) -> str:
+        return f"a gradient is requested for `{self.name}`, which does not require grad"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ComputedParameter(Fact):
     """An optimizer is given the result of an operation, not a leaf."""
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from autofix.codemods.autograd.catalogue import MAYBE_ITSELF
 from autofix.codemods.autograd.graph import Node
 from autofix.codemods.autograd.walks import leaves_under
-from autofix.codemods.interpreter.state.incidents import MissingGradient
-from autofix.codemods.interpreter.values import TensorRef, Value
+from autofix.codemods.interpreter import escapes, written
+from autofix.codemods.interpreter.state.incidents import MissingGradient, UnflaggedInputs
+from autofix.codemods.interpreter.values import Sequence, TensorRef, Value
 from autofix.codemods.source.sources import Site
 
 if TYPE_CHECKING:
@@ -44,6 +45,35 @@ def note_refused(
         name = interp.source.text_of(target)
         place = interp.site(expression)
         interp.incidents.refused.setdefault(place, MissingGradient(place, None, name, interp.statement))
+
+
+def note_unflagged(interp: Interpreter, outputs: Value, inputs: Value, node: ast.expr) -> None:
+    """``autograd.grad`` is asked for gradients: note the inputs that certainly do not require grad.
+
+    PyTorch looks at what is sent backward first.
+    """
+    roots = list(interp.tensors(outputs))
+    if interp.exceptions.awaited or not roots or not all(map(escapes.certainly_has_graph, roots)):
+        return
+    asked = written.keyword(node, "inputs") or next(iter(written.arguments(node)[1:]), None)
+    parts, values = [asked], [inputs]
+    if isinstance(asked, (ast.List, ast.Tuple)) and isinstance(inputs, Sequence):
+        parts, values = list(asked.elts), [interp.read(slot, inputs) for slot in inputs.items]
+    found = [
+        interp.site(part)
+        for part, value in zip(parts, values, strict=False)
+        if part is not None and isinstance(value, TensorRef) and _is_data(value)
+    ]
+    if found:
+        noted = UnflaggedInputs(tuple(found), bool(interp.policy.asked))
+        interp.incidents.unflagged.setdefault(interp.site(node), noted)
+
+
+def _is_data(tensor: TensorRef) -> bool:
+    """Whether a tensor certainly does not require grad: nobody who may have flagged it was given it."""
+    seen = [one for one in (tensor.cell, tensor.cell.base) if one is not None]  # a view requires grad as its base does
+    unsure = tensor.guessed or any(one.vague or one.unsure or one.handed or one.loaded or one.mixed for one in seen)
+    return not unsure and all(one.node is None for one in seen)
 
 
 def _made(tensor: TensorRef) -> Site | None:

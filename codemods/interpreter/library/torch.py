@@ -10,7 +10,17 @@ from autofix.codemods.autograd.catalogue import is_operation
 from autofix.codemods.autograd.graph import Node, Saved
 from autofix.codemods.autograd.walks import operations_under
 from autofix.codemods.facts.parts import TENSORS_AND_NUMBERS
-from autofix.codemods.interpreter import asked_again, attributes, cuts, dtypes, escapes, extents, filled, tensor_calls
+from autofix.codemods.interpreter import (
+    asked_again,
+    attributes,
+    cuts,
+    dtypes,
+    escapes,
+    extents,
+    filled,
+    gradients,
+    tensor_calls,
+)
 from autofix.codemods.interpreter.library import foreach
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
 from autofix.codemods.interpreter.values import (
@@ -120,8 +130,10 @@ def _grad(
     **keywords: Value,
 ) -> Value:
     node, given = call.node, bool(others) or "grad_outputs" in keywords
-    if any(escapes.certainly_has_no_graph(one) for one in interp.tensors(inputs)):
+    fails = any(escapes.certainly_has_no_graph(one) for one in interp.tensors(inputs))
+    if fails:
         interp.crash("one of the differentiated tensors does not require grad")
+        gradients.note_unflagged(interp, outputs, inputs, node)
     taken = tensor_calls.run_backward(interp, [outputs], keywords, node, accumulate=False, inputs=inputs, given=given)
     allowed = keywords.keys() & {"allow_unused", "materialize_grads"} or _may_have_more_options(interp, node)
     if not allowed and len(others) < 4:
@@ -134,6 +146,8 @@ def _grad(
             made.cell.node.opaque = False
             made.cell.node.doubtful = create is not True
             if taken is not None and not derivatives.differentiate(made.cell.node, taken, interp.tape.tick):
+                fails = True
+            if fails:
                 made = TensorRef(TensorImpl(vague=True))
         results: list[Value] = [made] * count
     else:

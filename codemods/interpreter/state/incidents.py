@@ -101,6 +101,15 @@ class UnusedInput(NamedTuple):
     """Its name, where it has one of its own."""
 
 
+class UnflaggedInputs(NamedTuple):
+    """Tensors that do not require grad, and of which a gradient is asked."""
+
+    inputs: tuple[Site, ...]
+    """The expressions that are written for them."""
+    chosen: bool
+    """As for :class:`UnusedInput`."""
+
+
 class MissingGradient(NamedTuple):
     """The gradient of what is no leaf, which is None."""
 
@@ -212,6 +221,8 @@ class Incidents:
     """Calls of ``autograd.grad`` for a part of a tensor that was not used, and where the part was taken."""
     unused: dict[tuple[Site, Site], UnusedInput] = field(default_factory=dict)
     """Calls of ``autograd.grad`` for parameters that the loss is not computed with, and where these were made."""
+    unflagged: dict[Site, UnflaggedInputs] = field(default_factory=dict)
+    """Calls of ``autograd.grad`` for the gradients of tensors that do not require grad."""
     computed: dict[tuple[Site, Site], Computed] = field(default_factory=dict)
     """Optimizers that are given a non-leaf, and the place at which this was made, with its name."""
 
