@@ -37,6 +37,7 @@ MESSAGE = re.compile(
     "|another view of its base has been modified inplace"
     "|automatic differentiation"
     "|Inference tensors cannot be saved"
+    "|Inplace update to inference tensor"
     "|not have been used in the graph"
     "|One of the differentiated Tensors"
     "|can't optimize a non-leaf"

@@ -150,6 +150,23 @@ class InferenceSaved(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class InferenceChanged(InferenceSaved):
+    """A tensor made in inference mode is modified in place outside of it."""
+
+    error = "Inplace update to inference tensor outside InferenceMode is not allowed"
+    phrases: ClassVar[dict[str, str]] = {
+        "guard": "tensors made here can be modified in this mode only",
+        "used": "modified in place here",
+    }
+
+    name: str = ""
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` modifies a tensor made in inference mode, which PyTorch does not allow outside of it"
+
+
+@dataclass(frozen=True, kw_only=True)
 class NotScalar(Fact):
     """backward is called on a tensor of several elements without a gradient argument."""
 

@@ -420,6 +420,9 @@ class Recorder(Interpreter):
         self.change_by_hand(tensor, operands, scaled=isinstance(node, ast.Call) and last_name(node.func) == "mul_")
         if tensor.guessed:
             return
+        guard = tensor.cell.storage.inference
+        if guard is not None and (self.grad or not cuts.is_inference(self.guard)):
+            self.incidents.inference_changed.setdefault(self.site(node), guard)
         made = tensor.cell.node
         part = tensor.cell.base is not None and made is not None and made.operation == "select"
         parameter = tensor.cell.leaf is not None

@@ -18,11 +18,13 @@ class LeaveInference(Codemod):
 
     Error:
         RuntimeError: Inference tensors cannot be saved for backward. To work around you can make a clone to get a
-        normal tensor and use it in autograd.
+        normal tensor and use it in autograd. Or: Inplace update to inference tensor outside InferenceMode is not
+        allowed.
 
     Cause:
         ``torch.inference_mode`` goes further than ``torch.no_grad``: its tensors have no version counter, and can
-        never be saved by a graph. A head that is trained on the features of a frozen encoder saves them.
+        never be saved by a graph, nor be modified in place outside of the mode. A head that is trained on the features
+        of a frozen encoder saves them.
 
     Fix:
         ``inference_mode`` becomes ``no_grad``: the encoder is not recorded either way, and its features are tensors

@@ -53,6 +53,7 @@ TAPE = (
     "is a view and is being modified inplace",
     BASE_CHANGED,
     "A view was created in no_grad mode",
+    "Inplace update to inference tensor",
     "One of the differentiated Tensors does not require grad",
     "Can't detach views in-place",
     UNREDUCED,

@@ -194,6 +194,8 @@ class Incidents:
     """Calls with ``out=`` on tensors that require grad."""
     inference: dict[Site, Site] = field(default_factory=dict)
     """Operations that saved a tensor made in inference mode, and the place that switched it on."""
+    inference_changed: dict[Site, Site] = field(default_factory=dict)
+    """In-place changes of tensors outside of the inference mode in which they were made, and where that was."""
 
     # Passes without a graph, or from no scalar
 
