@@ -87,12 +87,25 @@ def last_before(provenance: tuple[StoreEvent, ...], moment: Loops, clock: int) -
     ordered = sorted(provenance, key=lambda kept: kept.clock)
     over = [kept for kept in ordered if crossing(kept.loops, moment) is not None]
     over = [kept for kept in over if not _only_names(kept)] or over
+    over = [kept for kept in over if not _is_over(kept, moment)] or over
     if not over:
         over = [kept for kept in ordered if kept.clock < clock]
     named = [kept for kept in over if kept.name and not (kept.whole and kept.whole.startswith("$x."))] or over
     named = [kept for kept in named if kept.name]
     carried = named or over
     return carried[-1] if carried else None
+
+
+def _is_over(kept: StoreEvent, moment: Loops) -> bool:
+    """Whether a statement gives a container that is kept elsewhere a local name, in a call that is over by *moment*."""
+    node, point = kept.statement.node, crossing(kept.loops, moment)
+    if kept.form is Form.TENSOR or point is None or not kept.name.isidentifier():
+        return False
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, (ast.Name, ast.IfExp, ast.BoolOp)):
+        return False
+    nodes, loop = kept.statement.source.nodes, point.statement
+    around = (one for one in nodes.of(ast.FunctionDef) if nodes.holds(one, node))
+    return any(loop.source is not kept.statement.source or not nodes.holds(one, loop.node) for one in around)
 
 
 def _only_names(kept: StoreEvent) -> bool:

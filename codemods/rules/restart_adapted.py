@@ -26,7 +26,8 @@ class RestartAdapted(Codemod):
 
     Cause:
         Meta-learning adapts a copy of the weights, ``fast = {k: w - lr * g ...}``, so that the meta-gradient flows
-        through the adaptation. The copy is taken from the model once, before the loop. The second iteration adapts
+        through the adaptation. The copy is taken from the model once, before the loop, or begins as None there, for
+        which the network takes its own weights. The second iteration adapts
         what the first one left, and its backward runs into the first one's graph.
 
     Fix:
@@ -55,15 +56,19 @@ class RestartAdapted(Codemod):
             return
         for name in dict.fromkeys((fact.name, *(carrier.name for carrier in reversed(fact.carriers)))):
             start = _start(name, loop, tree)
-            if start is not None:
-                statement, value = start
-                if calls_of(value, "detach"):
-                    yield from _handed_on(name, fact, loop, tree)
-                edit = Edit(tree).insert_before(tree.body_of(loop)[0], f"{name} = {tree.code(value)}")
-                part = only_part(statement)
-                if isinstance(part, cst.Assign) and part.value is value:
-                    edit.remove(statement)  # it gives this name its value, and no other
-                yield Candidate(edit.patch(), f"start `{name}` again from the model's weights", Keeps.PARAMETERS)
+            if start is None:
+                continue
+            statement, value = start
+            if _is_constant(value) and not (_is_none(value) and _is_adapted(fact, tree)):
+                continue
+            if next(calls_of(value, "detach"), None) is not None:
+                yield from _handed_on(name, fact, loop, tree)
+            edit = Edit(tree).insert_before(tree.body_of(loop)[0], f"{name} = {tree.code(value)}")
+            part = only_part(statement)
+            if isinstance(part, cst.Assign) and part.value is value:
+                edit.remove(statement)  # it gives this name its value, and no other
+            keeps = Keeps.ANEW if _is_constant(value) else Keeps.PARAMETERS
+            yield Candidate(edit.patch(), f"start `{name}` again from the model's weights", keeps)
 
 
 def _handed_on(name: str, fact: StaleGraph | Overwritten, loop: cst.For | cst.While, tree: Tree) -> Iterator[Candidate]:
@@ -91,7 +96,7 @@ def _start(name: str, loop: Statement, tree: Tree) -> tuple[Statement, cst.BaseE
             if value is not None:
                 own = any(calls_of(value, "parameters", "named_parameters"))
                 takes = own or isinstance(value, (cst.Name, cst.Attribute))
-                return (statement, value) if takes and not _is_constant(value) else None
+                return (statement, value) if takes else None
         outer = tree.parent_of(around)
         around = tree.statement_of(tree.parent_of(outer)) if outer is not None and around in block else None
         if not isinstance(around, (cst.For, cst.While, cst.With, cst.If)):
@@ -101,3 +106,18 @@ def _start(name: str, loop: Statement, tree: Tree) -> tuple[Statement, cst.BaseE
 
 def _is_constant(value: cst.BaseExpression) -> bool:
     return isinstance(value, cst.Name) and value.value in ("None", "True", "False")
+
+
+def _is_none(value: cst.BaseExpression) -> bool:
+    """Whether no weights are given, for which a functional ``forward`` takes the model's own."""
+    return isinstance(value, cst.Name) and value.value == "None"
+
+
+def _is_adapted(fact: StaleGraph | Overwritten, tree: Tree) -> bool:
+    """Whether the carried value is made where gradients are taken: ``[w - lr * g for w, g in zip(fast, grads)]``."""
+    places = (fact.made if isinstance(fact, StaleGraph) else fact.saved, fact.kept)
+    made = [node for span in places if (node := tree.expression(span) or tree.statement(span)) is not None]
+    homes: list[cst.CSTNode | None] = [tree.function_of(one) for one in made]
+    homes += [tree.function_called(one) for one in made if isinstance(one, cst.Call)]
+    bodies = [one.body for one in homes if isinstance(one, cst.FunctionDef)]
+    return any(next(calls_of(body, "grad"), None) is not None for body in bodies)
