@@ -51,11 +51,27 @@ def computed_again(
     # Before the first statement of the method that reads it, so that all of them read the same.
     body = tree.body_of(tree.function_of(reader))
     first = next((statement for statement in body if name in tree.paths_in(statement)), reader)
+    if (method := _computing(kept, tree)) and not instead and tree.function_of(first) is not tree.function_of(kept):
+        patch = Edit(tree).insert_before(first, f"self.{method}()").patch()
+        yield Candidate(
+            patch, f"call `self.{method}()` where `{name}` is used", Keeps.PARAMETERS, cause=tree.row_of(kept)
+        )
     edit = Edit(tree).insert_before(first, code)
     if instead:
         edit.remove(kept)
     remedy = f"compute `{name}` again where it is used"
     yield Candidate(edit.patch(), remedy, Keeps.PARAMETERS, cause=tree.row_of(kept))
+
+
+def _computing(kept: Statement, tree: Tree) -> str:
+    """Name of the method of *kept* where it takes nothing, and does nothing but compute; empty for other functions."""
+    method = tree.function_of(kept)
+    if not isinstance(method, cst.FunctionDef) or method.decorators or method.name.value.startswith("__"):
+        return ""
+    if tree.code(method.params).strip(", ") != "self" or kept not in tree.body_of(method):
+        return ""
+    computes = all(isinstance(only_part(one), cst.Assign) for one in tree.body_of(method))
+    return method.name.value if computes else ""
 
 
 def undone_as_well(kept: Statement, tree: Tree) -> Iterator[Candidate]:
