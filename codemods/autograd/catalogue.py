@@ -125,6 +125,8 @@ MAYBE_ITSELF = frozenset(
     sum_to_size annotate""".split()
 )
 """Operations that return the tensor itself where they have nothing to do.  Tried out with PyTorch 2.13."""
+_MAYBE_COPIES = frozenset("reshape reshape_as ravel conj_physical".split())
+"""Operations that return a view where the layout permits one."""
 
 
 @cache
@@ -238,6 +240,13 @@ def operation(name: str) -> Operation:
 def kind(name: str) -> str:
     """The kind of result that an operation has; empty where it is not known."""
     return operation(name).kind
+
+
+@cache
+def is_certainly_view(name: str) -> bool:
+    """Whether an operation's result is a differentiable view of its argument, whatever the layout of that."""
+    others = MAYBE_ITSELF | _MAYBE_COPIES
+    return kind(name) == VIEW and name not in others and not name.startswith("detach") and not name.endswith("_")
 
 
 _WITH_VARIANTS = frozenset(

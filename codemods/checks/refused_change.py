@@ -11,6 +11,7 @@ from autofix.codemods.checks.check import Check
 from autofix.codemods.checks.known import Known
 from autofix.codemods.facts.base import Certainty, Fact, Span
 from autofix.codemods.facts.changed import (
+    AppliedChanged,
     LeafChanged,
     OutGiven,
     PartChanged,
@@ -27,7 +28,16 @@ from autofix.codemods.source.sources import Site
 class RefusedChangeCheck(Check):
     """Whether a change in place is one that autograd refuses."""
 
-    kinds = (LeafChanged, PartChanged, WatchedChanged, ViewDetached, UnrecordedChanged, UnrecordedRead, OutGiven)
+    kinds = (
+        LeafChanged,
+        PartChanged,
+        WatchedChanged,
+        AppliedChanged,
+        ViewDetached,
+        UnrecordedChanged,
+        UnrecordedRead,
+        OutGiven,
+    )
 
     def facts(self, interp: Interpreter, known: Known) -> Iterator[Fact]:
         tape, incidents = interp.tape, interp.incidents
@@ -75,7 +85,13 @@ def _of_part(site: Site, part: PartChange) -> PartChanged:
         return UnrecordedChanged(
             made=made, changed=changed, constructed=told, name=name, guard=guard, parameter=part.parameter
         )
-    kind = WatchedChanged if part.hooked else ViewDetached if part.detached else PartChanged
+    kind: type[PartChanged] = PartChanged
+    for told_apart, other in (
+        (part.hooked, WatchedChanged),
+        (part.applied, AppliedChanged),
+        (part.detached, ViewDetached),
+    ):
+        kind = other if told_apart else kind
     return kind(made=made, changed=changed, constructed=told, name=name)
 
 

@@ -143,6 +143,24 @@ class WatchedChanged(PartChanged):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AppliedChanged(PartChanged):
+    """A view that an autograd Function of the program returns, or a reentrant checkpoint, is modified in place.
+
+    Its input, returned as it is, is such a view too.  Source: ``_process_backward_mode_ad`` in
+    torch/csrc/autograd/custom_function.cpp.
+    """
+
+    phrases: ClassVar[dict[str, str]] = {
+        **PartChanged.phrases,
+        "made": "a custom backward belongs to the view that this call returns",
+    }
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` modifies in place a view that a custom Function returned, which autograd does not allow"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ViewDetached(PartChanged):
     """A view of another tensor is detached in place.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.interpreter import class_lookup, cuts, overwriting
 from autofix.codemods.interpreter.values import Binding, Class, Function, Sequence, Symbol, TensorRef, Value
+from autofix.codemods.interpreter.views_returned import views_returned
 
 if TYPE_CHECKING:
     from autofix.codemods.interpreter.protocol import Interpreter
@@ -34,6 +35,8 @@ class _Declared(NamedTuple):
     """The names of what is returned, empty for those without; none where nothing is known of it."""
     constants: tuple[int, ...] = ()
     """The numbers of the results that ``mark_non_differentiable`` names."""
+    views: tuple[int, ...] = ()
+    """The numbers of the results that certainly are views, or arguments returned as they are."""
 
 
 def apply(interp: Interpreter, cls: Class, args: list[Value], node: ast.expr) -> Value:
@@ -42,7 +45,7 @@ def apply(interp: Interpreter, cls: Class, args: list[Value], node: ast.expr) ->
     Source: "Extending PyTorch" in its documentation, and ``_process_backward_mode_ad`` in
     torch/csrc/autograd/custom_function.cpp.
     """
-    declared = _declared_by(cls)
+    declared = _declared_by(cls, args)
     for place in declared.changed:
         changed = args[place] if place < len(args) else None
         if isinstance(changed, TensorRef):
@@ -59,7 +62,7 @@ def apply(interp: Interpreter, cls: Class, args: list[Value], node: ast.expr) ->
         return (
             interp.data() if isinstance(made, Symbol) and known and is_tensor and not _may_have_a_graph(args) else made
         )
-    if declared.constants:
+    if declared.constants or (declared.views and len(declared.results) > 1):
         made.cell.node.opaque = False
         several = len(declared.results) > 1
         return _several(interp, made, declared, node) if several else _constant(interp, made, node)
@@ -73,6 +76,8 @@ def apply(interp: Interpreter, cls: Class, args: list[Value], node: ast.expr) ->
         if isinstance(changed, TensorRef) and len(declared.results) == 1:
             overwriting.give_graph(interp, changed, made.cell.node)
             return changed
+    if declared.views:
+        made.cell.applied = interp.site(node)
     return made
 
 
@@ -90,15 +95,13 @@ def _change(interp: Interpreter, tensor: TensorRef, node: ast.expr, *, marked: b
 
 def _several(interp: Interpreter, made: TensorRef, declared: _Declared, node: ast.expr) -> Sequence:
     """The results of a call, those apart that have no gradient."""
-    return Sequence(
-        "tuple",
-        [
-            Binding(
-                _constant(interp, made, node) if at in declared.constants else interp.operation("select", [made], node)
-            )
-            for at in range(len(declared.results))
-        ],
-    )
+    results = []
+    for at in range(len(declared.results)):
+        constant = at in declared.constants
+        one = _constant(interp, made, node) if constant else interp.operation("select", [made], node)
+        one.cell.applied = interp.site(node) if at in declared.views and not constant else None
+        results.append(Binding(one))
+    return Sequence("tuple", results)
 
 
 def _constant(interp: Interpreter, made: TensorRef, node: ast.expr) -> TensorRef:
@@ -108,7 +111,7 @@ def _constant(interp: Interpreter, made: TensorRef, node: ast.expr) -> TensorRef
     return constant
 
 
-def _declared_by(cls: Class) -> _Declared:
+def _declared_by(cls: Class, given: list[Value]) -> _Declared:
     found = {
         name: slot.value
         for one in reversed(class_lookup.lineage(cls))
@@ -118,7 +121,7 @@ def _declared_by(cls: Class) -> _Declared:
     forward, backward, setup = (_static(found.get(name)) for name in ("forward", "backward", "setup_context"))
     if forward is None or backward is None:
         return _Declared()
-    return _read(forward, backward, setup)
+    return _read(forward, backward, setup, given)
 
 
 def _static(value: Value) -> _Definition | None:
@@ -128,7 +131,7 @@ def _static(value: Value) -> _Definition | None:
     return value.node
 
 
-def _read(forward: _Definition, backward: _Definition, setup: _Definition | None) -> _Declared:
+def _read(forward: _Definition, backward: _Definition, setup: _Definition | None, given: list[Value]) -> _Declared:
     names = [one.arg for one in (*forward.args.posonlyargs, *forward.args.args)]
     if setup is None:
         context, names = (names or [""])[0], names[1:]
@@ -159,6 +162,8 @@ def _read(forward: _Definition, backward: _Definition, setup: _Definition | None
     returned = {places[name] for name in results if name in places}
     without = _told(speaking, context, "mark_non_differentiable", always=True)
     constants = [outputs[one] for one in without if one in outputs]
+    tensors = (name for name, value in zip(names, given, strict=False) if isinstance(value, TensorRef))
+    marks = any(isinstance(part, ast.Attribute) and part.attr == "mark_dirty" for part in ast.walk(speaking))
     return _Declared(
         asks or not _is_only_spoken_to(backward, next((one.arg for one in backward.args.args), "")),
         tuple(saved),
@@ -166,6 +171,7 @@ def _read(forward: _Definition, backward: _Definition, setup: _Definition | None
         tuple(place for place in changed if place in marked & returned),
         results,
         tuple(constants),
+        () if marks else views_returned(forward, tensors),
     )
 
 

@@ -15,6 +15,7 @@ from autofix.codemods.autograd.catalogue import (
     by_options,
     gives_places,
     has_variants,
+    is_certainly_view,
     operation,
     variant,
 )
@@ -193,6 +194,8 @@ class Recorder(Interpreter):
             cell.unrecorded = view.cell.unrecorded  # `propagate_creation_meta` of torch/csrc
             if not self.grad and name not in MAYBE_ITSELF:
                 cell.unrecorded = UnrecordedView(self.site(node), self.guard)
+            if self.grad and is_certainly_view(name):
+                cell.applied = view.cell.applied
             if view.cell.sibling and not view.cell.hooked and self.grad:
                 cell.sibling, cell.viewed = True, view.cell.viewed
         tensors = self.tensors(*args)
@@ -431,6 +434,10 @@ class Recorder(Interpreter):
             source = made.operands[0].node if made.operands else made
             found = PartChange(made.site if tensor.cell.hooked else source.site, origin, tensor.cell.hooked)
             self.incidents.parts_changed.setdefault(self.site(node), found)
+        if self.grad and tensor.cell.applied is not None and escapes.certainly_has_graph(tensor):
+            found = PartChange(tensor.cell.applied, origin, applied=True)
+            self.incidents.parts_changed.setdefault(self.site(node), found)
+            return  # PyTorch asks for that before it asks for leaves
         if self.grad and tensor.cell.unrecorded is not None:
             self._note_unrecorded_view(tensor.cell, tensor.cell.unrecorded, operands, self.site(node), origin)
             return  # PyTorch asks for that first

@@ -121,6 +121,9 @@ class TensorImpl:
     """Whether it is one of several views that one call made: ``chunk``, ``split``, ``unbind``."""
     hooked: bool = False
     """Whether it is a view that a module with a backward hook makes of its input, or of its output."""
+    applied: Site | None = None
+    """For a view that an autograd Function of the program returns, or a reentrant checkpoint, and for views of it: the
+    call."""
     viewed: int = 0
     """For a view: the version of the storage when it was made."""
     unrecorded: UnrecordedView | None = None

@@ -10,6 +10,7 @@ import libcst as cst
 from autofix.codemods.autograd import catalogue
 from autofix.codemods.facts.base import Fact, Span
 from autofix.codemods.facts.changed import (
+    AppliedChanged,
     Overwritten,
     PartChanged,
     UnrecordedChanged,
@@ -54,11 +55,12 @@ class OutOfPlace(Codemod):
 
     Error:
         RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation.
-        For one of the views that ``chunk``, ``split`` or ``unbind`` make, and for what a module with a backward hook
-        is given or returns: Output 0 of SplitBackward0 is a view and is being modified inplace. For such a view that is
-        used when its base has been changed: Output 0 of Split is a view and its base or another view of its base has
-        been modified inplace. For a view that is detached in place: Can't detach views in-place. For one that was made
-        under ``no_grad``: A view was created in no_grad mode and is being modified inplace with grad mode enabled.
+        For one of the views that ``chunk``, ``split`` or ``unbind`` make, for what a module with a backward hook is
+        given or returns, and for a view that a custom ``autograd.Function`` or a reentrant checkpoint returns: Output
+        0 of SplitBackward0 is a view and is being modified inplace. For such a view that is used when its base has been
+        changed: Output 0 of Split is a view and its base or another view of its base has been modified inplace. For a
+        view that is detached in place: Can't detach views in-place. For one that was made under ``no_grad``: A view was
+        created in no_grad mode and is being modified inplace with grad mode enabled.
 
     Cause:
         An operation saves its input or its result for the backward pass: ``sigmoid``, ``exp``, ``relu`` and ``softmax``
@@ -291,7 +293,7 @@ _REARRANGING = frozenset(("rearrange", "transpose", "permute", "view", "reshape"
 def _is_a_row(fact: PartChanged, tree: Tree) -> bool:
     """Whether a part is one that a loop goes to: changed for the whole's sake, which a copy of the part would miss."""
     made = tree.expression(fact.made)
-    if isinstance(fact, WatchedChanged):
+    if isinstance(fact, (WatchedChanged, AppliedChanged)):
         return False
     called = tree.called(made) if isinstance(made, cst.Call) else ""
     if not (catalogue.gives_pieces(called) or called in _REARRANGING):

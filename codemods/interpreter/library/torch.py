@@ -182,8 +182,19 @@ def _checkpoint(interp: Interpreter, call: Call, function: Value, /, *args: Valu
     if not reentrant or not sure or not isinstance(made, TensorRef) or made.cell.node is None:
         return made
     if any(interp.operands(value) for value in args):
-        return made
+        return _returned_by_checkpoint(interp, made, args, call.node)
     return TensorRef(TensorImpl(detachment=cuts.dropped(interp, [made], call.node, "reentrant")))
+
+
+def _returned_by_checkpoint(interp: Interpreter, made: TensorRef, args: tuple[Value, ...], node: ast.expr) -> TensorRef:
+    """The result of a reentrant checkpoint, which is an autograd Function: perhaps a view, or an input as it is."""
+    assert made.cell.node is not None
+    is_view = made.cell.base is not None and catalogue.is_certainly_view(made.cell.node.operation)
+    if not is_view and not any(isinstance(one, TensorRef) and one.cell is made.cell for one in args):
+        return made
+    view = interp.operation("view_as", [made], node, scalar=made.cell.scalar, view=made)
+    view.cell.extent, view.cell.dense, view.cell.applied = made.cell.extent, made.cell.dense, interp.site(node)
+    return view
 
 
 def _save_inputs(interp: Interpreter, made: Value, inputs: tuple[Saved, ...], clock: int) -> None:

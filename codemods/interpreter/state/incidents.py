@@ -73,8 +73,8 @@ class BaseChange(NamedTuple):
 
 
 class PartChange(NamedTuple):
-    """An in-place change of a view that is one of several, that a backward hook watches, or that was made without grad
-    mode; or any view is detached."""
+    """An in-place change of a view that is one of several, that a backward hook watches, that was made without grad
+    mode, or that an autograd Function returned; or any view is detached."""
 
     made: Site
     """The call that made the view."""
@@ -86,6 +86,8 @@ class PartChange(NamedTuple):
     """For a view that was made without grad mode: the place that turned recording off."""
     parameter: bool = False
     """Whether such a view is one of a leaf."""
+    applied: bool = False
+    """Whether an autograd Function of the program returned the view, or a reentrant checkpoint."""
 
 
 class UnusedInput(NamedTuple):
