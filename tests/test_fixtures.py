@@ -29,6 +29,7 @@ KINDS = (
     "graph held",
     "legacy API",
     "no gradient",
+    "refused flag",
     "two kinds",
 )
 SOURCES = ("https://", "article ", "no single report; ")

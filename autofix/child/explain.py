@@ -37,6 +37,7 @@ ERRORS = {
     "A view was created in no_grad mode and its base or another view": "unrecorded view read",
     "Can't call numpy() on Tensor that requires grad": "graph escapes",
     "Only Tensors created explicitly by the user": "graph copied",
+    "subgraph that doesn't require differentiation": "refused flag",
     "Cowardly refusing to serialize non-leaf tensor": "graph sent",
     "invalid index of a 0-dim tensor": "legacy API",
     "Legacy autograd function with non-static forward": "legacy function",

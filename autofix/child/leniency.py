@@ -26,6 +26,7 @@ GRADIENT = vars(torch._C.TensorBase)["grad"].__get__
 LEAF = "leaf Variable that requires grad"
 PART = "is a view and is being modified inplace"
 UNRECORDED = "A view was created in no_grad mode and is being modified inplace"
+FLAG = "subgraph that doesn't require differentiation"
 OUT = "don't support automatic differentiation, but one of the arguments requires grad"
 ESCAPES = ("Can't call numpy() on Tensor that requires grad", "Only Tensors created explicitly by the user")
 
@@ -62,6 +63,8 @@ class Lenient(CallMode):
                 return func(args[0].detach(), *args[1:], **kwargs)
             if (PART in message or UNRECORDED in message) and args and isinstance(args[0], torch.Tensor):
                 return on_its_own(func, args, kwargs)
+            if FLAG in message:
+                return detached(args[0])
             if OUT in message and isinstance(kwargs.get("out"), torch.Tensor):
                 return written(kwargs["out"], func(*args, **{n: value for n, value in kwargs.items() if n != "out"}))
             raise
@@ -70,6 +73,14 @@ class Lenient(CallMode):
 def exchange(tensor: torch.Tensor, other: torch.Tensor) -> None:
     """Let all who hold *tensor* hold *other* from now on."""
     torch.utils.swap_tensors(tensor, other)  # type: ignore[no-untyped-call]
+
+
+def detached(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself, without its graph for all who hold it."""
+    if tensor._base is None:
+        return tensor.detach_()
+    exchange(tensor, tensor.detach())
+    return tensor
 
 
 def is_of_leaf(tensor: object) -> bool:

@@ -42,6 +42,7 @@ MESSAGE = re.compile(
     "|One of the differentiated Tensors"
     "|can't optimize a non-leaf"
     "|only for scalar outputs"
+    "|change requires_grad flags of leaf variables"
     "|on Tensor that requires grad"
     "|Only Tensors created explicitly"
     "|non-leaf tensor which requires_grad"

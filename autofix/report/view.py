@@ -30,6 +30,7 @@ MESSAGES = {
     "unrecorded view read": "a view that was made under no_grad is read after its base was modified in place",
     "out argument": "the result of an operation is written into an existing tensor, which autograd cannot record",
     "graph escapes": "a tensor with a graph is converted or copied to where no graph can be",
+    "refused flag": "the result of an operation is told not to require grad",
     "legacy API": "a call that PyTorch 2 no longer knows",
     "graph held": "graphs of earlier steps are kept alive, and no backward uses them",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from autofix.codemods.checks.check import Check
@@ -9,14 +10,21 @@ from autofix.codemods.checks.known import Known
 from autofix.codemods.facts.base import Doubt, Fact
 from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.facts.kept import GraphHeld
-from autofix.codemods.facts.untrained import InputUnflagged, InputUnused, NoGradient, PartBeside, UpdateRefused
+from autofix.codemods.facts.untrained import (
+    FlagRefused,
+    InputUnflagged,
+    InputUnused,
+    NoGradient,
+    PartBeside,
+    UpdateRefused,
+)
 from autofix.codemods.interpreter.protocol import Interpreter
 
 
 class MissingGradientCheck(Check):
     """Whether a gradient is asked of what has none: a non-leaf, an unused input, a part taken beside the loss."""
 
-    kinds = (PartBeside, InputUnused, InputUnflagged, NoGradient, UpdateRefused)
+    kinds = (PartBeside, InputUnused, InputUnflagged, NoGradient, UpdateRefused, FlagRefused)
 
     def facts(self, interp: Interpreter, known: Known) -> Iterator[Fact]:
         incidents = interp.incidents
@@ -42,6 +50,10 @@ class MissingGradientCheck(Check):
             yield NoGradient(made=missing.made.span, used=site.span, kept=kept, name=missing.name)
         for site, refused in incidents.refused.items():
             yield UpdateRefused(made=site.span, used=refused.statement.span, name=refused.name)
+        for site, made in incidents.flags_refused.items():
+            place = site.node.func if isinstance(site.node, ast.Call) else site.node
+            owner = place.value if isinstance(place, ast.Attribute) else place
+            yield FlagRefused(made=made.span, changed=site.span, name=site.source.text_of(owner))
 
     def explains(self, fact: Fact, other: Fact) -> bool:
         """Whether the *other* one comes of the parameter that an update replaced."""

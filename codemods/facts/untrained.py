@@ -164,3 +164,31 @@ class UpdateLost(NoGradient):
     @property
     def message(self) -> str:
         return f"the update gives the name `{self.name}` to a new tensor: the parameter is never changed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlagRefused(Fact):
+    """``requires_grad`` of the result of an operation is set to False.
+
+    Source: ``THPVariable_set_requires_grad`` in torch/csrc/autograd/python_variable.cpp.
+    """
+
+    code = "AF450"
+    kind = "refused flag"
+    error = "you can only change requires_grad flags of leaf variables"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the result of this operation is no leaf",
+        "changed": "the flag of a leaf only may be taken away",
+    }
+
+    made: Span
+    changed: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.changed
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` is the result of an operation with a graph: its `requires_grad` cannot be set to False"

@@ -395,6 +395,21 @@ def require_grad(interp: Interpreter, tensor: TensorRef, wanted: Value, node: as
             _freeze_part(interp, *cell.node.leaf.within, cell.node.leaf.frozen, node)
 
 
+def set_flag(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.expr) -> None:
+    """The program sets ``requires_grad``, which PyTorch refuses to take from a tensor that is no leaf.
+
+    Source: ``THPVariable_set_requires_grad`` in torch/csrc/autograd/python_variable.cpp.
+    """
+    made = tensor.cell.node
+    known = not (tensor.guessed or tensor.cell.unsure or tensor.cell.part)
+    if wanted is not False or made is None or not known or not escapes.certainly_is_result(tensor):
+        require_grad(interp, tensor, wanted, node)
+        return
+    interp.incidents.flags_refused.setdefault(interp.site(node), made.site)
+    tensor.cell.detachment = cuts.dropped(interp, [tensor], node, "detach")
+    tensor.cell.node = None  # as it was meant
+
+
 def put_in_place(interp: Interpreter, module: TorchModule | None, name: str, value: Value, node: ast.expr) -> None:
     """A parameter of torch's own module is replaced by another, which may be frozen."""
     own = module.leaf if module is not None else None

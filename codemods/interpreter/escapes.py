@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeGuard
 
+from autofix.codemods.autograd import catalogue
 from autofix.codemods.autograd.graph import StoreEvent
 from autofix.codemods.autograd.walks import nodes_under
 from autofix.codemods.interpreter import class_lookup
@@ -73,6 +74,15 @@ def certainly_has_graph(tensor: TensorRef, *, leaves: bool = True) -> bool:
         ((one.opaque or one.is_one_of_several) and not one.was_walked) or (one.leaf is not None and one.leaf.frozen)
         for one in nodes_under([node])
     )
+
+
+def certainly_is_result(tensor: TensorRef) -> bool:
+    """Whether a tensor certainly is no leaf: the result of an operation that never returns its argument."""
+    made = tensor.cell.node
+    if made is None or made.leaf is not None or not certainly_has_graph(tensor):
+        return False
+    name = made.operation
+    return not (name in catalogue.MAYBE_ITSELF or catalogue.kind(name) == "cast" or "dropout" in name)
 
 
 def is_computed(value: Value) -> TypeGuard[TensorRef]:

@@ -176,7 +176,7 @@ def _clone(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **_
 def _require_grad(
     interp: Interpreter, call: Call, tensor: TensorRef, /, requires_grad: Value = True, *_: Value, **__: Value
 ) -> Value:
-    attributes.require_grad(interp, tensor, requires_grad, call.node)
+    attributes.set_flag(interp, tensor, requires_grad, call.node)
     return tensor
 
 

@@ -57,6 +57,7 @@ TAPE = (
     "One of the differentiated Tensors does not require grad",
     "Can't detach views in-place",
     UNREDUCED,
+    "change requires_grad flags of leaf variables",
     "on Tensor that requires grad",
     "Only Tensors created explicitly by the user",
     "Cowardly refusing to serialize non-leaf tensor",

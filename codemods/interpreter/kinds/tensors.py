@@ -153,7 +153,7 @@ class TensorKind(Kind[TensorRef]):
     def set_attribute(self, interp: Interpreter, value: TensorRef, name: str, slot: Binding, by: Assignment) -> None:
         cell = value.cell
         if name == "requires_grad":
-            attributes.require_grad(interp, value, slot.value, by.target)
+            attributes.set_flag(interp, value, slot.value, by.target)
         elif name == "grad":
             if cell.leaf is not None:
                 cell.leaf.given = slot.value is not None

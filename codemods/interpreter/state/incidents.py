@@ -219,6 +219,8 @@ class Incidents:
     """Expressions whose last value was the gradient of what is no leaf."""
     missing: dict[Site, MissingGradient] = field(default_factory=dict)
     """Those among them of which a number was needed."""
+    flags_refused: dict[Site, Site] = field(default_factory=dict)
+    """Places that set ``requires_grad`` of what is no leaf to False, and the operations that made it."""
     refused: dict[Site, MissingGradient] = field(default_factory=dict)
     """Updates whose results are assigned to a parameter of a module, which takes parameters only."""
     beside: dict[Site, Site] = field(default_factory=dict)

@@ -1,0 +1,67 @@
+"""Refused flag: ``requires_grad`` of the result of an operation is set to False."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from autofix.codemods.facts.base import Fact
+from autofix.codemods.facts.untrained import FlagRefused
+from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.tree import Tree
+from autofix.codemods.rules.base import Candidate, Codemod
+from autofix.codemods.rules.other_names import Place, targets_for
+
+
+class DetachFlagged(Codemod):
+    """The result of an operation is told not to require grad.
+
+    Error:
+        RuntimeError: you can only change requires_grad flags of leaf variables.
+
+    Cause:
+        ``requires_grad`` says of a leaf whether autograd is to record what is computed with it. The result of an
+        operation has a graph already, which the flag cannot take away: ``z = net(x)``, ``z.requires_grad = False``.
+
+    Fix:
+        The name takes a tensor with the same data and without a graph: ``z = z.detach()``.
+
+    When it is not what you want:
+        Where the network is meant to be frozen, set ``requires_grad`` of its parameters to False, or compute under
+        ``no_grad``.
+
+    Source:
+        "Locally disabling gradient computation" in PyTorch's autograd mechanics; torch.Tensor.detach.
+    """
+
+    code = "AF451"
+    name = "refused-flag"
+    answers = (FlagRefused,)
+
+    def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
+        assert isinstance(fact, FlagRefused)
+        changed = tree.expression(fact.changed)
+        place = changed.func if isinstance(changed, cst.Call) else changed
+        if not isinstance(place, cst.Attribute) or changed is None:
+            return
+        owner, statement = place.value, tree.parent_of(changed)
+        if isinstance(statement, cst.AssignTarget):
+            statement = tree.parent_of(statement)
+        alone = isinstance(statement, cst.Expr) or (isinstance(statement, cst.Assign) and place is changed)
+        edit = Edit(tree)
+        if alone and isinstance(owner, Place) and isinstance(statement, (cst.Expr, cst.Assign)):
+            given = targets_for(owner, tree)
+            if given is None or (isinstance(statement, cst.Assign) and len(statement.targets) > 1):
+                return
+            made = cst.Assign([cst.AssignTarget(one) for one in given], _detached(owner))
+            edit.change(statement, lambda _: made)
+        elif isinstance(changed, cst.Call) and isinstance(owner, (cst.Call, cst.BinaryOperation)) and not alone:
+            edit.change(changed, lambda _: _detached(owner))
+        else:
+            return
+        yield Candidate(edit.patch(), f"detach `{tree.code(owner)}`")
+
+
+def _detached(tensor: cst.BaseExpression) -> cst.Call:
+    return cst.Call(cst.Attribute(tensor, cst.Name("detach")))
