@@ -12,9 +12,13 @@ import pytest
 from autofix.codemods.source import edited
 from autofix.codemods.source.nodes import Nodes
 from autofix.codemods.source.program import split
-from autofix.codemods.source.sources import Parsed, parse
+from autofix.codemods.source.sources import Parsed, parse, parses
 
-FIXTURES = sorted((Path(__file__).parent.parent / "fixtures").glob("*/broken.py"))
+FIXTURES = sorted(
+    path
+    for path in (Path(__file__).parent.parent / "fixtures").glob("*/broken.py")
+    if parses(path.read_text(encoding="utf-8"))  # one is of Python 3.6: `x.cuda(async=True)`
+)
 TYPED = (
     *(
         "",
