@@ -86,12 +86,12 @@ def _of_part(site: Site, part: PartChange) -> PartChanged:
             made=made, changed=changed, constructed=told, name=name, guard=guard, parameter=part.parameter
         )
     kind: type[PartChanged] = PartChanged
-    for told_apart, other in (
-        (part.hooked, WatchedChanged),
-        (part.applied, AppliedChanged),
-        (part.detached, ViewDetached),
-    ):
-        kind = other if told_apart else kind
+    if part.hooked:
+        kind = WatchedChanged
+    elif part.applied:
+        kind = AppliedChanged
+    elif part.detached:
+        kind = ViewDetached
     return kind(made=made, changed=changed, constructed=told, name=name)
 
 

@@ -34,46 +34,38 @@ _INPUT = "input"
 """Kind of the leaves that are made for a call alone."""
 _FUNC = ("torch.func", "functorch")
 _TAKEN = Name("torch.func.grad.taken")
-_TAKEN_BESIDE = Name("torch.func.grad_and_value.taken")
 _PULLED = Name("torch.func.vjp.pulled")
 
 
-@model(*(f"{home}.{name}" for home in _FUNC for name in ("grad", "jacrev", "jacfwd", "hessian")))
+@model(*(f"{home}.{name}" for home in _FUNC for name in ("grad", "grad_and_value", "jacrev", "jacfwd", "hessian")))
 def _gradient_of(
     interp: Interpreter, call: Call, func: Value, argnums: Value = 0, has_aux: Value = False, **_: Value
 ) -> Value:
-    return Partial(_TAKEN, [func, argnums, has_aux], {}) if isinstance(func, PROGRAMS_OWN) else DECLINED
-
-
-@model(*(f"{home}.grad_and_value" for home in _FUNC))
-def _gradient_and_value_of(
-    interp: Interpreter, call: Call, func: Value, argnums: Value = 0, has_aux: Value = False
-) -> Value:
-    return Partial(_TAKEN_BESIDE, [func, argnums, has_aux], {}) if isinstance(func, PROGRAMS_OWN) else DECLINED
+    if not isinstance(func, PROGRAMS_OWN):
+        return DECLINED
+    return Partial(_TAKEN, [func, argnums, has_aux, call.last == "grad_and_value"], {})
 
 
 @model(_TAKEN.path)
 def _taken(
-    interp: Interpreter, call: Call, func: Value, argnums: Value, has_aux: Value, /, *args: Value, **keywords: Value
+    interp: Interpreter,
+    call: Call,
+    func: Value,
+    argnums: Value,
+    has_aux: Value,
+    with_value: Value,
+    /,
+    *args: Value,
+    **keywords: Value,
 ) -> Value:
-    """The gradient; with ``has_aux`` also what the function returns beside its value."""
-    found = _differentiated(interp, call, func, argnums, args, keywords, has_aux)
-    if found is None:
-        return DECLINED
-    gradient, _, beside = found
-    return gradient if beside is None else _tuple(gradient, beside)
-
-
-@model(_TAKEN_BESIDE.path)
-def _taken_beside(
-    interp: Interpreter, call: Call, func: Value, argnums: Value, has_aux: Value, /, *args: Value, **keywords: Value
-) -> Value:
-    """The gradient and the value; with ``has_aux`` the latter is a tuple of the value and what is beside it."""
+    """The gradient, alone or with the value; with ``has_aux`` also what the function returns beside its value."""
     found = _differentiated(interp, call, func, argnums, args, keywords, has_aux)
     if found is None:
         return DECLINED
     gradient, value, beside = found
-    return _tuple(gradient, value if beside is None else _tuple(value, beside))
+    if with_value:
+        return _tuple(gradient, value if beside is None else _tuple(value, beside))
+    return gradient if beside is None else _tuple(gradient, beside)
 
 
 @model(*(f"{home}.vjp" for home in _FUNC))
