@@ -30,6 +30,7 @@ KINDS = (
     "legacy API",
     "no gradient",
     "refused flag",
+    "whole numbers",
     "two kinds",
 )
 SOURCES = ("https://", "article ", "no single report; ")

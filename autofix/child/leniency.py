@@ -27,6 +27,7 @@ LEAF = "leaf Variable that requires grad"
 PART = "is a view and is being modified inplace"
 UNRECORDED = "A view was created in no_grad mode and is being modified inplace"
 FLAG = "subgraph that doesn't require differentiation"
+WHOLE = "Tensors of floating point"
 OUT = "don't support automatic differentiation, but one of the arguments requires grad"
 ESCAPES = ("Can't call numpy() on Tensor that requires grad", "Only Tensors created explicitly by the user")
 
@@ -65,6 +66,8 @@ class Lenient(CallMode):
                 return on_its_own(func, args, kwargs)
             if FLAG in message:
                 return detached(args[0])
+            if WHOLE in message and ("requires_grad" in kwargs or (args and isinstance(args[0], torch.Tensor))):
+                return with_floats(func, args, kwargs)
             if OUT in message and isinstance(kwargs.get("out"), torch.Tensor):
                 return written(kwargs["out"], func(*args, **{n: value for n, value in kwargs.items() if n != "out"}))
             raise
@@ -81,6 +84,14 @@ def detached(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach_()
     exchange(tensor, tensor.detach())
     return tensor
+
+
+def with_floats(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Repeat a call that lets whole numbers require grad, with floats in their place."""
+    if "requires_grad" in kwargs and func is not torch.Tensor.requires_grad_:
+        return func(*args, **{**kwargs, "dtype": torch.float32})
+    exchange(args[0], args[0].float())
+    return func(*args, **kwargs)
 
 
 def is_of_leaf(tensor: object) -> bool:
@@ -116,6 +127,7 @@ def be_lenient(
     Lenient(gradient_of, on_read).enter()
     torch.autograd.Variable = old_variable_of(torch.autograd.Variable)  # type: ignore[misc]
     torch.inference_mode = torch.autograd.inference_mode = unrecorded  # type: ignore[misc, assignment]
+    torch.nn.Parameter.__new__ = of_floats(torch.nn.Parameter.__new__)  # type: ignore[method-assign]
     Optimizer.add_param_group = of_leaves(Optimizer.add_param_group)  # type: ignore[method-assign]
 
 
@@ -141,12 +153,30 @@ def of_leaves(add: Callable[..., None]) -> Callable[..., None]:
     return add_param_group
 
 
+def of_floats(new: Callable[..., Any]) -> Callable[..., Any]:
+    """``Parameter`` that takes whole numbers for floats where they require grad."""
+
+    @functools.wraps(new)
+    def made(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+        return new(cls, with_gradients(data) if requires_grad else data, requires_grad)
+
+    return made
+
+
+def with_gradients(data: Any) -> Any:
+    """A tensor of numbers that can have gradients: floats for whole numbers."""
+    whole = isinstance(data, torch.Tensor) and not (data.is_floating_point() or data.is_complex())
+    return data.float() if whole else data
+
+
 def old_variable_of(variable: Any) -> Any:
     """``Variable`` as it was before PyTorch 0.4; a type still, of which every tensor is an instance."""
 
     class OldVariable(variable):  # type: ignore[misc]
         def __new__(cls, data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
-            return data.detach() if volatile else variable(data, requires_grad)
+            if volatile:
+                return data.detach()
+            return variable(with_gradients(data) if requires_grad else data, requires_grad)
 
     OldVariable.__name__ = OldVariable.__qualname__ = "Variable"
     return OldVariable

@@ -43,6 +43,7 @@ MESSAGE = re.compile(
     "|can't optimize a non-leaf"
     "|only for scalar outputs"
     "|change requires_grad flags of leaf variables"
+    "|Tensors of floating point( and complex)? dtype can require gradients"
     "|on Tensor that requires grad"
     "|Only Tensors created explicitly"
     "|non-leaf tensor which requires_grad"

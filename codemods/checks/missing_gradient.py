@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from autofix.codemods.checks.check import Check
@@ -17,14 +16,16 @@ from autofix.codemods.facts.untrained import (
     NoGradient,
     PartBeside,
     UpdateRefused,
+    WholeFlagged,
 )
 from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.written import owner
 
 
 class MissingGradientCheck(Check):
     """Whether a gradient is asked of what has none: a non-leaf, an unused input, a part taken beside the loss."""
 
-    kinds = (PartBeside, InputUnused, InputUnflagged, NoGradient, UpdateRefused, FlagRefused)
+    kinds = (PartBeside, InputUnused, InputUnflagged, NoGradient, UpdateRefused, FlagRefused, WholeFlagged)
 
     def facts(self, interp: Interpreter, known: Known) -> Iterator[Fact]:
         incidents = interp.incidents
@@ -51,9 +52,9 @@ class MissingGradientCheck(Check):
         for site, refused in incidents.refused.items():
             yield UpdateRefused(made=site.span, used=refused.statement.span, name=refused.name)
         for site, made in incidents.flags_refused.items():
-            place = site.node.func if isinstance(site.node, ast.Call) else site.node
-            owner = place.value if isinstance(place, ast.Attribute) else place
-            yield FlagRefused(made=made.span, changed=site.span, name=site.source.text_of(owner))
+            yield FlagRefused(made=made.span, changed=site.span, name=site.source.text_of(owner(site.node)))
+        for site, whole in incidents.whole_flagged.items():
+            yield WholeFlagged(flagged=site.span, name=whole)
 
     def explains(self, fact: Fact, other: Fact) -> bool:
         """Whether the *other* one comes of the parameter that an update replaced."""

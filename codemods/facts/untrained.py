@@ -192,3 +192,27 @@ class FlagRefused(Fact):
     @property
     def message(self) -> str:
         return f"`{self.name}` is the result of an operation with a graph: its `requires_grad` cannot be set to False"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeFlagged(Fact):
+    """A tensor of whole numbers or truth values is told to require grad.
+
+    Source: ``set_requires_grad`` in torch/csrc/autograd/variable.h.
+    """
+
+    code = "AF460"
+    kind = "whole numbers"
+    error = "Tensors of floating point"
+    phrases: ClassVar[dict[str, str]] = {"flagged": "only floating-point numbers have gradients"}
+
+    flagged: Span
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.flagged
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` holds whole numbers or truth values, which cannot require grad"

@@ -13,11 +13,13 @@ from autofix.codemods.interpreter import (
     cuts,
     errors,
     escapes,
+    gradients,
     holding,
     module_tree,
     opaque_results,
     optimizers,
     replicas,
+    written,
 )
 from autofix.codemods.interpreter.kinds.kind import Assignment, kind_of
 from autofix.codemods.interpreter.policy import varies
@@ -401,6 +403,8 @@ def set_flag(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.ex
     Source: ``THPVariable_set_requires_grad`` in torch/csrc/autograd/python_variable.cpp.
     """
     made = tensor.cell.node
+    if wanted is True:
+        gradients.note_whole(interp, tensor, node, written.owner(node))
     known = not (tensor.guessed or tensor.cell.unsure or tensor.cell.part)
     if wanted is not False or made is None or not known or not escapes.certainly_is_result(tensor):
         require_grad(interp, tensor, wanted, node)

@@ -69,6 +69,20 @@ def note_unflagged(interp: Interpreter, outputs: Value, inputs: Value, node: ast
         interp.incidents.unflagged.setdefault(interp.site(node), noted)
 
 
+def note_whole(interp: Interpreter, tensor: Value, flagged: ast.expr, shown: ast.expr | ast.stmt | None) -> None:
+    """A tensor, of the text *shown*, is told to require grad, which certain whole numbers cannot."""
+    if isinstance(tensor, TensorRef) and tensor.cell.whole and _is_data(tensor):
+        note_whole_created(interp, flagged, shown or flagged)
+
+
+def note_whole_created(interp: Interpreter, flagged: ast.expr, shown: ast.expr | ast.stmt) -> None:
+    """Whole numbers, of the text *shown*, are told to require grad."""
+    if not interp.exceptions.awaited:
+        short = shown.func if isinstance(shown, ast.Call) else shown
+        text = interp.source.text_of(short)
+        interp.incidents.whole_flagged.setdefault(interp.site(flagged), text if short is shown else f"{text}(...)")
+
+
 def _is_data(tensor: TensorRef) -> bool:
     """Whether a tensor certainly does not require grad: nobody who may have flagged it was given it."""
     seen = [one for one in (tensor.cell, tensor.cell.base) if one is not None]  # a view requires grad as its base does

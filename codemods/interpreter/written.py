@@ -23,6 +23,12 @@ def receiver(interp: Interpreter, node: ast.expr) -> str:
     return ""
 
 
+def owner(node: ast.expr | ast.stmt) -> ast.expr | ast.stmt:
+    """The expression whose attribute *node* is, or whose method it calls."""
+    place = node.func if isinstance(node, ast.Call) else node
+    return place.value if isinstance(place, ast.Attribute) else place
+
+
 def keyword(node: ast.expr, name: str) -> ast.expr | None:
     """The expression written for a keyword argument of a call."""
     keywords = node.keywords if isinstance(node, ast.Call) else []

@@ -58,6 +58,7 @@ TAPE = (
     "Can't detach views in-place",
     UNREDUCED,
     "change requires_grad flags of leaf variables",
+    "Tensors of floating point",
     "on Tensor that requires grad",
     "Only Tensors created explicitly by the user",
     "Cowardly refusing to serialize non-leaf tensor",

@@ -20,6 +20,7 @@ from autofix.codemods.interpreter import (
     filled,
     gradients,
     tensor_calls,
+    written,
 )
 from autofix.codemods.interpreter.library import foreach
 from autofix.codemods.interpreter.library.registry import DECLINED, Call, model
@@ -226,11 +227,18 @@ def _parameter(
     single = isinstance(data, TensorRef) and data.cell.single
     rank = data.cell.rank if isinstance(data, TensorRef) else None
     cell = TensorImpl(scalar=scalar, on_cpu=interp.on_cpu(data), single=single, rank=rank)
+    if requires_grad is True:
+        gradients.note_whole(interp, data, call.node, _data_of(call.node))
     tensor = interp.parameter("Parameter", call.node, cell=cell)
     if requires_grad is False and tensor.cell.leaf is not None:
         tensor.cell.leaf.frozen = True
     filled.note(interp, tensor, filled.number_in(interp, data))
     return tensor
+
+
+def _data_of(node: ast.expr) -> ast.expr | None:
+    """The expression written for the data of a parameter or a variable."""
+    return written.argument(node, 0) or written.keyword(node, "data")
 
 
 @model("torch.*.Variable")
@@ -245,6 +253,7 @@ def _variable(interp: Interpreter, call: Call, *args: Value, **keywords: Value) 
     value = args[0] if args else keywords.get("data", interp.fresh_symbol("Variable"))
     wanted = keywords.get("requires_grad", args[1] if len(args) > 1 else False)
     if wanted is True:
+        gradients.note_whole(interp, value, node, _data_of(node))
         cell = (
             TensorImpl(storage=value.cell.storage, scalar=value.cell.scalar, on_cpu=interp.on_cpu(value))
             if isinstance(value, TensorRef)
@@ -299,6 +308,8 @@ def _created(interp: Interpreter, last: str, args: list[Value], keywords: dict[s
     on_cpu = on_cpu and keywords.get("device", "cpu") == "cpu"
     single = not interp.sources.sets_precision and dtypes.is_single(last, args, keywords)
     if keywords.get("requires_grad") is True:
+        if dtypes.of_created(last, args, keywords):
+            gradients.note_whole_created(interp, node, node)
         rank = extents.rank_created(last, args, keywords)
         cell = TensorImpl(scalar=scalar, extent=extent, length=length, on_cpu=on_cpu, single=single, rank=rank)
         cell.has_ones = extents.has_ones(last, args, keywords)

@@ -221,6 +221,8 @@ class Incidents:
     """Those among them of which a number was needed."""
     flags_refused: dict[Site, Site] = field(default_factory=dict)
     """Places that set ``requires_grad`` of what is no leaf to False, and the operations that made it."""
+    whole_flagged: dict[Site, str] = field(default_factory=dict)
+    """Places that let whole numbers require grad, and the text of the tensor."""
     refused: dict[Site, MissingGradient] = field(default_factory=dict)
     """Updates whose results are assigned to a parameter of a module, which takes parameters only."""
     beside: dict[Site, Site] = field(default_factory=dict)
