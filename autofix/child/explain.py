@@ -38,6 +38,7 @@ ERRORS = {
     "Can't call numpy() on Tensor that requires grad": "graph escapes",
     "Only Tensors created explicitly by the user": "graph copied",
     "subgraph that doesn't require differentiation": "refused flag",
+    "change requires_grad flags of leaf variables": "refused leaf",
     "Tensors of floating point": "whole numbers",
     "Cowardly refusing to serialize non-leaf tensor": "graph sent",
     "invalid index of a 0-dim tensor": "legacy API",

@@ -27,6 +27,7 @@ LEAF = "leaf Variable that requires grad"
 PART = "is a view and is being modified inplace"
 UNRECORDED = "A view was created in no_grad mode and is being modified inplace"
 FLAG = "subgraph that doesn't require differentiation"
+LEAVES = "change requires_grad flags of leaf variables"
 WHOLE = "Tensors of floating point"
 OUT = "don't support automatic differentiation, but one of the arguments requires grad"
 ESCAPES = ("Can't call numpy() on Tensor that requires grad", "Only Tensors created explicitly by the user")
@@ -66,6 +67,8 @@ class Lenient(CallMode):
                 return on_its_own(func, args, kwargs)
             if FLAG in message:
                 return detached(args[0])
+            if LEAVES in message:
+                return a_leaf_or_kept(args[0])
             if WHOLE in message and ("requires_grad" in kwargs or (args and isinstance(args[0], torch.Tensor))):
                 return with_floats(func, args, kwargs)
             if OUT in message and isinstance(kwargs.get("out"), torch.Tensor):
@@ -84,6 +87,21 @@ def detached(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach_()
     exchange(tensor, tensor.detach())
     return tensor
+
+
+def a_leaf_or_kept(tensor: torch.Tensor) -> None:
+    """Let a result that is told to require grad be a leaf; one that is computed of parameters keeps its gradient."""
+    pending, seen = [tensor.grad_fn], set()
+    while pending:
+        node = pending.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if isinstance(getattr(node, "variable", None), torch.nn.Parameter):
+            tensor.retain_grad()
+            return
+        pending.extend(one for one, _ in node.next_functions)
+    detached(tensor).requires_grad_()
 
 
 def with_floats(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

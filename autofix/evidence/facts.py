@@ -19,7 +19,7 @@ from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.facts.kept import GraphHeld
 from autofix.codemods.facts.legacy import LegacyApi
 from autofix.codemods.facts.parts import CACHES, Carrier, Form, Outer
-from autofix.codemods.facts.untrained import FlagRefused, WholeFlagged
+from autofix.codemods.facts.untrained import FlagRefused, LeafRefused, WholeFlagged
 from autofix.codemods.source.program import Program
 from autofix.evidence.carriers import Carry, carries_of, stores_in
 from autofix.evidence.cuts import cut_graphs
@@ -79,6 +79,10 @@ class _Witnessed:
             case "refused flag":
                 made = _last(self.sites.get("made", ())) or failed[-1]
                 yield FlagRefused(made=made, changed=failed[-1], name=name)
+            case "refused leaf":
+                made = _last(self.sites.get("made", ())) or failed[-1]
+                for data in (False, True):
+                    yield LeafRefused(made=made, changed=failed[-1], data=data, name=name)
             case "whole numbers":
                 yield WholeFlagged(flagged=failed[-1], name=name)
             case "graph escapes":

@@ -13,6 +13,7 @@ from autofix.codemods.facts.untrained import (
     FlagRefused,
     InputUnflagged,
     InputUnused,
+    LeafRefused,
     NoGradient,
     PartBeside,
     UpdateRefused,
@@ -25,7 +26,7 @@ from autofix.codemods.interpreter.written import owner
 class MissingGradientCheck(Check):
     """Whether a gradient is asked of what has none: a non-leaf, an unused input, a part taken beside the loss."""
 
-    kinds = (PartBeside, InputUnused, InputUnflagged, NoGradient, UpdateRefused, FlagRefused, WholeFlagged)
+    kinds = (PartBeside, InputUnused, InputUnflagged, NoGradient, UpdateRefused, FlagRefused, LeafRefused, WholeFlagged)
 
     def facts(self, interp: Interpreter, known: Known) -> Iterator[Fact]:
         incidents = interp.incidents
@@ -53,6 +54,9 @@ class MissingGradientCheck(Check):
             yield UpdateRefused(made=site.span, used=refused.statement.span, name=refused.name)
         for site, made in incidents.flags_refused.items():
             yield FlagRefused(made=made.span, changed=site.span, name=site.source.text_of(owner(site.node)))
+        for site, (made, data) in incidents.leaves_refused.items():
+            name = site.source.text_of(owner(site.node))
+            yield LeafRefused(made=made.span, changed=site.span, data=data, name=name)
         for site, whole in incidents.whole_flagged.items():
             yield WholeFlagged(flagged=site.span, name=whole)
 

@@ -195,6 +195,24 @@ class FlagRefused(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeafRefused(FlagRefused):
+    """``requires_grad`` of the result of an operation is set to True: it has a graph already."""
+
+    kind = "refused leaf"
+    phrases: ClassVar[dict[str, str]] = {
+        "made": "the result of this operation is no leaf",
+        "changed": "the flag of a leaf only may be set",
+    }
+
+    data: bool = False
+    """Whether nothing is trained of what it was computed from, and it is to be a leaf: an adversarial example."""
+
+    @property
+    def message(self) -> str:
+        return f"`{self.name}` is the result of an operation with a graph: its `requires_grad` cannot be set"
+
+
+@dataclass(frozen=True, kw_only=True)
 class WholeFlagged(Fact):
     """A tensor of whole numbers or truth values is told to require grad.
 

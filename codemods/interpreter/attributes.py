@@ -398,7 +398,9 @@ def require_grad(interp: Interpreter, tensor: TensorRef, wanted: Value, node: as
 
 
 def set_flag(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.expr) -> None:
-    """The program sets ``requires_grad``, which PyTorch refuses to take from a tensor that is no leaf.
+    """The program sets ``requires_grad``, which PyTorch refuses to change of a tensor that is no leaf.
+
+    The method ``requires_grad_()`` may repeat that it is True.
 
     Source: ``THPVariable_set_requires_grad`` in torch/csrc/autograd/python_variable.cpp.
     """
@@ -406,12 +408,22 @@ def set_flag(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.ex
     if wanted is True:
         gradients.note_whole(interp, tensor, node, written.owner(node))
     known = not (tensor.guessed or tensor.cell.unsure or tensor.cell.part)
-    if wanted is not False or made is None or not known or not escapes.certainly_is_result(tensor):
+    granted = wanted is True and isinstance(node, ast.Attribute)
+    refused = (wanted is False or granted) and known and escapes.certainly_is_result(tensor)
+    if made is None or not refused or interp.exceptions.awaited:
         require_grad(interp, tensor, wanted, node)
         return
-    interp.incidents.flags_refused.setdefault(interp.site(node), made.site)
-    tensor.cell.detachment = cuts.dropped(interp, [tensor], node, "detach")
-    tensor.cell.node = None  # as it was meant
+    site = interp.site(node)
+    data = granted and gradients.is_of_data(interp, made)
+    if granted:
+        interp.incidents.leaves_refused.setdefault(site, (made.site, data))
+    else:
+        interp.incidents.flags_refused.setdefault(site, made.site)
+    if data or not granted:  # as it was meant
+        tensor.cell.detachment = cuts.dropped(interp, [tensor], node, "detach")
+        tensor.cell.node = None
+    if data:
+        require_grad(interp, tensor, wanted, node)
 
 
 def put_in_place(interp: Interpreter, module: TorchModule | None, name: str, value: Value, node: ast.expr) -> None:

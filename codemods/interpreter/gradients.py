@@ -110,6 +110,13 @@ def _may_be_leaf(node: Node) -> bool:
     return True
 
 
+def is_of_data(interp: Interpreter, made: Node) -> bool:
+    """Whether a result is computed of tensors alone whose gradients are read and which no optimizer trains."""
+    leaves = leaves_under([made])
+    trained = {leaf for group in interp.tape.groups for leaf in group.leaves}
+    return all(leaf.plain and leaf.asked and leaf not in trained for leaf in leaves)
+
+
 def calculated(interp: Interpreter, node: ast.expr) -> None:
     """An operator is given None, the value of an expression, which is an error where it is such a gradient."""
     if interp.incidents.ungraded and _asking(interp, node) is not None:

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import libcst as cst
 
 from autofix.codemods.facts.base import Fact
-from autofix.codemods.facts.untrained import FlagRefused
+from autofix.codemods.facts.untrained import FlagRefused, LeafRefused
 from autofix.codemods.rewriting.edit import Edit
+from autofix.codemods.rewriting.nodes import method_call, only_part
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
 from autofix.codemods.rules.other_names import Place, targets_for
 
 
 class DetachFlagged(Codemod):
-    """The result of an operation is told not to require grad.
+    """The result of an operation is told to require grad, or not to.
 
     Error:
         RuntimeError: you can only change requires_grad flags of leaf variables.
@@ -25,7 +26,9 @@ class DetachFlagged(Codemod):
         operation has a graph already, which the flag cannot take away: ``z = net(x)``, ``z.requires_grad = False``.
 
     Fix:
-        The name takes a tensor with the same data and without a graph: ``z = z.detach()``.
+        The name takes a tensor with the same data and without a graph: ``z = z.detach()``. A result that is told to
+        require grad does already; ``z.retain_grad()`` keeps its gradient. One that was computed of data alone, such as
+        an adversarial example, is detached before, and becomes a leaf.
 
     When it is not what you want:
         Where the network is meant to be frozen, set ``requires_grad`` of its parameters to False, or compute under
@@ -42,6 +45,9 @@ class DetachFlagged(Codemod):
     def candidates(self, fact: Fact, tree: Tree) -> Iterator[Candidate]:
         assert isinstance(fact, FlagRefused)
         changed = tree.expression(fact.changed)
+        if isinstance(fact, LeafRefused):
+            yield from _granted(fact, changed, tree)
+            return
         place = changed.func if isinstance(changed, cst.Call) else changed
         if not isinstance(place, cst.Attribute) or changed is None:
             return
@@ -61,6 +67,27 @@ class DetachFlagged(Codemod):
         else:
             return
         yield Candidate(edit.patch(), f"detach `{tree.code(owner)}`")
+
+
+def _granted(fact: LeafRefused, changed: cst.BaseExpression | None, tree: Tree) -> Iterator[Candidate]:
+    """The gradient of the result is kept; a result of data becomes a leaf."""
+    statement = tree.statement_of(changed)
+    part = only_part(statement)
+    if not isinstance(part, cst.Assign) or [one.target for one in part.targets] != [changed] or statement is None:
+        return
+    owner = changed.value if isinstance(changed, cst.Attribute) else None
+    if not isinstance(owner, Place):
+        return
+    name, edit = tree.code(owner), Edit(tree)
+    if not fact.data:
+        kept = method_call(owner, "retain_grad")
+        edit.change(part, lambda _: cst.Expr(cst.ensure_type(kept, cst.Call)))
+        yield Candidate(edit.patch(), f"keep the gradient of `{name}`")
+        return
+    given = targets_for(owner, tree)
+    if given is not None:
+        edit.insert_before(statement, f"{' = '.join(map(tree.code, given))} = {name}.detach()")
+        yield Candidate(edit.patch(), f"detach `{name}`, so that it is a leaf")
 
 
 def _detached(tensor: cst.BaseExpression) -> cst.Call:

@@ -455,6 +455,9 @@ def _has_no_gradient(interp: Interpreter, value: TensorRef) -> bool:
     """Whether no pass leaves a gradient in a tensor: in data, and in a result unless it is told to retain it."""
     if value.guessed or interp.sources.retains_gradients:
         return False
+    made = value.cell.node
+    if made is not None and any(made.site == refused for refused, _ in interp.incidents.leaves_refused.values()):
+        return False  # the program meant it to collect gradients
     return escapes.certainly_has_no_graph(value) or escapes.certainly_has_graph(value, leaves=False)
 
 

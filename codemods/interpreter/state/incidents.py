@@ -221,6 +221,9 @@ class Incidents:
     """Those among them of which a number was needed."""
     flags_refused: dict[Site, Site] = field(default_factory=dict)
     """Places that set ``requires_grad`` of what is no leaf to False, and the operations that made it."""
+    leaves_refused: dict[Site, tuple[Site, bool]] = field(default_factory=dict)
+    """Places that set ``requires_grad`` of what is no leaf to True, the operations that made it, and whether it is
+    computed of nothing but data."""
     whole_flagged: dict[Site, str] = field(default_factory=dict)
     """Places that let whole numbers require grad, and the text of the tensor."""
     refused: dict[Site, MissingGradient] = field(default_factory=dict)
