@@ -31,6 +31,7 @@ KINDS = (
     "no gradient",
     "refused flag",
     "whole numbers",
+    "refused hook",
     "two kinds",
 )
 SOURCES = ("https://", "article ", "no single report; ")

@@ -39,6 +39,8 @@ ERRORS = {
     "Only Tensors created explicitly by the user": "graph copied",
     "subgraph that doesn't require differentiation": "refused flag",
     "change requires_grad flags of leaf variables": "refused leaf",
+    "cannot register a hook on a tensor that doesn't require gradient": "refused hook",
+    "can't retain_grad on Tensor that has requires_grad=False": "refused hook",
     "Tensors of floating point": "whole numbers",
     "Cowardly refusing to serialize non-leaf tensor": "graph sent",
     "invalid index of a 0-dim tensor": "legacy API",

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.optim.optimizer import Optimizer
+from torch.utils.hooks import RemovableHandle
 
 from .calls import CallMode
 
@@ -28,6 +30,7 @@ PART = "is a view and is being modified inplace"
 UNRECORDED = "A view was created in no_grad mode and is being modified inplace"
 FLAG = "subgraph that doesn't require differentiation"
 LEAVES = "change requires_grad flags of leaf variables"
+HOOKS = ("on a tensor that doesn't require gradient", "on Tensor that has requires_grad=False")
 WHOLE = "Tensors of floating point"
 OUT = "don't support automatic differentiation, but one of the arguments requires grad"
 ESCAPES = ("Can't call numpy() on Tensor that requires grad", "Only Tensors created explicitly by the user")
@@ -69,6 +72,8 @@ class Lenient(CallMode):
                 return detached(args[0])
             if LEAVES in message:
                 return a_leaf_or_kept(args[0])
+            if any(piece in message for piece in HOOKS):
+                return hooked(func, args, kwargs)
             if WHOLE in message and ("requires_grad" in kwargs or (args and isinstance(args[0], torch.Tensor))):
                 return with_floats(func, args, kwargs)
             if OUT in message and isinstance(kwargs.get("out"), torch.Tensor):
@@ -102,6 +107,14 @@ def a_leaf_or_kept(tensor: torch.Tensor) -> None:
             return
         pending.extend(one for one, _ in node.next_functions)
     detached(tensor).requires_grad_()
+
+
+def hooked(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Give data a hook as a leaf; under ``no_grad``, where no gradient will come, give none."""
+    if not torch.is_grad_enabled():
+        return RemovableHandle(OrderedDict())
+    args[0].requires_grad_()
+    return func(*args, **kwargs)
 
 
 def with_floats(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

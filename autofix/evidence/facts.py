@@ -19,7 +19,7 @@ from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.facts.kept import GraphHeld
 from autofix.codemods.facts.legacy import LegacyApi
 from autofix.codemods.facts.parts import CACHES, Carrier, Form, Outer
-from autofix.codemods.facts.untrained import FlagRefused, LeafRefused, WholeFlagged
+from autofix.codemods.facts.untrained import FlagRefused, HookRefused, LeafRefused, WholeFlagged
 from autofix.codemods.source.program import Program
 from autofix.evidence.carriers import Carry, carries_of, stores_in
 from autofix.evidence.cuts import cut_graphs
@@ -76,15 +76,8 @@ class _Witnessed:
                     constructed=_last(self.sites.get("constructed", ())),
                     name=name,
                 )
-            case "refused flag":
-                made = _last(self.sites.get("made", ())) or failed[-1]
-                yield FlagRefused(made=made, changed=failed[-1], name=name)
-            case "refused leaf":
-                made = _last(self.sites.get("made", ())) or failed[-1]
-                for data in (False, True):
-                    yield LeafRefused(made=made, changed=failed[-1], data=data, name=name)
-            case "whole numbers":
-                yield WholeFlagged(flagged=failed[-1], name=name)
+            case "refused flag" | "refused leaf" | "refused hook" | "whole numbers":
+                yield from self._refused(failed[-1], name)
             case "graph escapes":
                 yield from escapes(self.texts, failed[-1], name, self._forms())
             case "graph sent":
@@ -98,6 +91,21 @@ class _Witnessed:
                     yield NotScalar(made=self.sites["made"][-1], failed=failed[-1], by_row=by_row)
             case "legacy API":
                 yield LegacyApi(call=failed[-1], name=name)
+
+    def _refused(self, place: Span, name: str) -> Iterator[Fact]:
+        """A flag or a hook that a tensor does not take at *place*."""
+        made = _last(self.sites.get("made", ())) or place
+        match self.evidence.kind:
+            case "refused flag":
+                yield FlagRefused(made=made, changed=place, name=name)
+            case "refused leaf":
+                for data in (False, True):
+                    yield LeafRefused(made=made, changed=place, data=data, name=name)
+            case "refused hook":
+                for recorded in (True, False):
+                    yield HookRefused(hooked=place, recorded=recorded, name=name)
+            case "whole numbers":
+                yield WholeFlagged(flagged=place, name=name)
 
     def _forms(self) -> dict[str, Form]:
         """Forms of the variables, by name, that hold tensors where the run failed."""

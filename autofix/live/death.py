@@ -44,6 +44,8 @@ MESSAGE = re.compile(
     "|only for scalar outputs"
     "|change requires_grad flags of leaf variables"
     "|Tensors of floating point( and complex)? dtype can require gradients"
+    "|on a tensor that doesn't require gradient"
+    "|on Tensor that has requires_grad=False"
     "|on Tensor that requires grad"
     "|Only Tensors created explicitly"
     "|non-leaf tensor which requires_grad"

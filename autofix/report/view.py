@@ -32,6 +32,7 @@ MESSAGES = {
     "graph escapes": "a tensor with a graph is converted or copied to where no graph can be",
     "refused flag": "the result of an operation is told not to require grad",
     "refused leaf": "the result of an operation is told to require grad",
+    "refused hook": "a tensor that does not require grad is given a hook",
     "whole numbers": "a tensor of whole numbers is told to require grad",
     "legacy API": "a call that PyTorch 2 no longer knows",
     "graph held": "graphs of earlier steps are kept alive, and no backward uses them",

@@ -11,6 +11,7 @@ from autofix.codemods.facts.freed import StaleGraph
 from autofix.codemods.facts.kept import GraphHeld
 from autofix.codemods.facts.untrained import (
     FlagRefused,
+    HookRefused,
     InputUnflagged,
     InputUnused,
     LeafRefused,
@@ -26,7 +27,17 @@ from autofix.codemods.interpreter.written import owner
 class MissingGradientCheck(Check):
     """Whether a gradient is asked of what has none: a non-leaf, an unused input, a part taken beside the loss."""
 
-    kinds = (PartBeside, InputUnused, InputUnflagged, NoGradient, UpdateRefused, FlagRefused, LeafRefused, WholeFlagged)
+    kinds = (
+        PartBeside,
+        InputUnused,
+        InputUnflagged,
+        NoGradient,
+        UpdateRefused,
+        FlagRefused,
+        LeafRefused,
+        WholeFlagged,
+        HookRefused,
+    )
 
     def facts(self, interp: Interpreter, known: Known) -> Iterator[Fact]:
         incidents = interp.incidents
@@ -59,6 +70,10 @@ class MissingGradientCheck(Check):
             yield LeafRefused(made=made.span, changed=site.span, data=data, name=name)
         for site, whole in incidents.whole_flagged.items():
             yield WholeFlagged(flagged=site.span, name=whole)
+        for site, off in incidents.hooks_refused.items():
+            guard = off.span if off is not None else None
+            name = site.source.text_of(owner(site.node))
+            yield HookRefused(hooked=site.span, guard=guard, recorded=site in incidents.hooks, name=name)
 
     def explains(self, fact: Fact, other: Fact) -> bool:
         """Whether the *other* one comes of the parameter that an update replaced."""

@@ -234,3 +234,34 @@ class WholeFlagged(Fact):
     @property
     def message(self) -> str:
         return f"`{self.name}` holds whole numbers or truth values, which cannot require grad"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HookRefused(Fact):
+    """A hook is registered on a tensor that does not require grad, or its gradient is to be retained.
+
+    Source: ``Tensor.register_hook`` in torch/_tensor.py, ``retain_grad`` in torch/csrc/autograd/variable.cpp.
+    """
+
+    code = "AF470"
+    kind = "refused hook"
+    error = "cannot register a hook on a tensor that doesn't require gradient"
+    phrases: ClassVar[dict[str, str]] = {
+        "guard": "nothing is recorded from here on",
+        "hooked": "a tensor without a gradient is given a hook",
+    }
+
+    hooked: Span
+    guard: Span | None = None
+    recorded: bool = field(default=False, metadata={"role": False})
+    """Whether other calls of the statement meet a tensor that requires grad."""
+    name: str = ""
+
+    @property
+    def cause(self) -> Span:
+        return self.hooked
+
+    @property
+    def message(self) -> str:
+        where = " under no_grad" if self.guard is not None else ""
+        return f"`{self.name}` does not require grad{where}: it has no gradient that a hook could be called with"

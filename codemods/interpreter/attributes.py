@@ -410,7 +410,7 @@ def set_flag(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.ex
     known = not (tensor.guessed or tensor.cell.unsure or tensor.cell.part)
     granted = wanted is True and isinstance(node, ast.Attribute)
     refused = (wanted is False or granted) and known and escapes.certainly_is_result(tensor)
-    if made is None or not refused or interp.exceptions.awaited:
+    if made is None or not refused or interp.exceptions.may_be_handled:
         require_grad(interp, tensor, wanted, node)
         return
     site = interp.site(node)

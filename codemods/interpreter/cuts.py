@@ -536,7 +536,7 @@ def _is_certain_leaf(tensor: TensorRef) -> bool:
 
 def _note_unused(interp: Interpreter, tensor: TensorRef, known: Iterable[Node], node: ast.expr) -> None:
     leaf = tensor.cell.leaf
-    if leaf is None or leaf.node is None or interp.exceptions.awaited:
+    if leaf is None or leaf.node is None or interp.exceptions.may_be_handled:
         return
     if any(point.instance in interp.widening.incomplete for point in leaf.node.loops):
         return  # one of as many as an option says, of which the loss takes as many

@@ -53,7 +53,7 @@ def note_unflagged(interp: Interpreter, outputs: Value, inputs: Value, node: ast
     PyTorch looks at what is sent backward first.
     """
     roots = list(interp.tensors(outputs))
-    if interp.exceptions.awaited or not roots or not all(map(escapes.certainly_has_graph, roots)):
+    if interp.exceptions.may_be_handled or not roots or not all(map(escapes.certainly_has_graph, roots)):
         return
     asked = written.keyword(node, "inputs") or next(iter(written.arguments(node)[1:]), None)
     parts, values = [asked], [inputs]
@@ -77,7 +77,7 @@ def note_whole(interp: Interpreter, tensor: Value, flagged: ast.expr, shown: ast
 
 def note_whole_created(interp: Interpreter, flagged: ast.expr, shown: ast.expr | ast.stmt) -> None:
     """Whole numbers, of the text *shown*, are told to require grad."""
-    if not interp.exceptions.awaited:
+    if not interp.exceptions.may_be_handled:
         short = shown.func if isinstance(shown, ast.Call) else shown
         text = interp.source.text_of(short)
         interp.incidents.whole_flagged.setdefault(interp.site(flagged), text if short is shown else f"{text}(...)")
@@ -108,6 +108,17 @@ def _may_be_leaf(node: Node) -> bool:
             return False
         node = node.operands[0].node
     return True
+
+
+def note_hook(interp: Interpreter, tensor: TensorRef, node: ast.expr) -> None:
+    """A tensor is given a hook, or told to retain its gradient, which what does not require grad refuses."""
+    site, cuts = interp.site(node), tensor.cell.detachment.cuts if tensor.cell.detachment is not None else ()
+    if not escapes.certainly_has_no_graph(tensor):
+        interp.incidents.hooks.add(site)
+    elif interp.exceptions.may_be_handled:
+        interp.crash("a tensor without a graph takes no hook", "RuntimeError")
+    elif tensor.cell.leaf is None and _is_data(tensor) and all(cut.how == "no_grad" for cut in cuts):
+        interp.incidents.hooks_refused.setdefault(site, None if interp.grad else interp.guard)
 
 
 def is_of_data(interp: Interpreter, made: Node) -> bool:

@@ -20,6 +20,7 @@ from autofix.codemods.interpreter import (
     extents,
     filled,
     finite,
+    gradients,
     holding,
     outside,
     overwriting,
@@ -187,12 +188,11 @@ def _sample(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **
     return drawn
 
 
-@of_tensor("register_hook", "retain_grad")
+@of_tensor("register_hook", "register_post_accumulate_grad_hook", "retain_grad")
 def _hook(interp: Interpreter, call: Call, tensor: TensorRef, /, *_: Value, **__: Value) -> Value:
     if tensor.cell.leaf is not None:
         tensor.cell.leaf.asked = True
-    if call.name == "retain_grad" and escapes.certainly_has_no_graph(tensor):
-        interp.crash("a tensor without a graph cannot retain its gradient", "RuntimeError")
+    gradients.note_hook(interp, tensor, call.node)
     return interp.fresh_symbol(call.name)
 
 

@@ -59,6 +59,8 @@ TAPE = (
     UNREDUCED,
     "change requires_grad flags of leaf variables",
     "Tensors of floating point",
+    "on a tensor that doesn't require gradient",
+    "on Tensor that has requires_grad=False",
     "on Tensor that requires grad",
     "Only Tensors created explicitly by the user",
     "Cowardly refusing to serialize non-leaf tensor",

@@ -17,3 +17,8 @@ class Exceptions:
         """For each block around the current statement, the types of errors that it handles."""
         self.exited = False
         """Whether the program ended itself."""
+
+    @property
+    def may_be_handled(self) -> bool:
+        """Whether a block around the current statement handles errors of some type: a ``with`` handles none."""
+        return any(self.awaited)

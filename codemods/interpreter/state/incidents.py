@@ -224,6 +224,10 @@ class Incidents:
     leaves_refused: dict[Site, tuple[Site, bool]] = field(default_factory=dict)
     """Places that set ``requires_grad`` of what is no leaf to True, the operations that made it, and whether it is
     computed of nothing but data."""
+    hooks: set[Site] = field(default_factory=set)
+    """Calls that gave a hook to a tensor that may require grad."""
+    hooks_refused: dict[Site, Site | None] = field(default_factory=dict)
+    """Calls that gave a hook to one that does not, and the place that had turned grad mode off."""
     whole_flagged: dict[Site, str] = field(default_factory=dict)
     """Places that let whole numbers require grad, and the text of the tensor."""
     refused: dict[Site, MissingGradient] = field(default_factory=dict)
