@@ -52,6 +52,26 @@ SHAPES = {
         "turned().sum()",
         ["return torch.stack([torch.as_tensor(value) for value in (c, -1, s, 0x2)]).view(2, 2)"],
     ),
+    "a number and a parameter that may be on a GPU": (
+        """
+        end = nn.Parameter(torch.ones((), device="cuda" if torch.cuda.is_available() else "cpu"))
+        opt = torch.optim.SGD([end], lr=0.1)
+        def times():
+            return torch.tensor([0.0, end * end]).to(x)
+        """,
+        "times().sum()",
+        ['return torch.stack([torch.as_tensor(value, device="cpu") for value in (0.0, end * end)]).to(x)'],
+    ),
+    "a number and a parameter, on the device that the list is told": (
+        """
+        end = nn.Parameter(torch.ones(()).to("cpu"))
+        opt = torch.optim.SGD([end], lr=0.1)
+        def times():
+            return torch.tensor([0.0, end * end], device=x.device)
+        """,
+        "times().sum()",
+        ["return torch.stack([torch.as_tensor(value, device=x.device) for value in (0.0, end * end)])"],
+    ),
     "all is frozen after the head was made": (
         """
         net.head = nn.Linear(8, 3)

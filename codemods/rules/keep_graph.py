@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 
 import libcst as cst
@@ -20,6 +21,8 @@ from autofix.codemods.rules.base import Candidate, Codemod
 
 _OF_SEVERAL = frozenset(("mean", "sum"))
 _DISPLAYS = (cst.List, cst.Tuple, cst.ListComp)
+_DEVICES = re.compile(r"\bcuda\b|device\b|\.(?:to|xpu|mps)\(")
+"""How a program says that some of its tensors may be on another device than the others."""
 
 Change = Callable[[cst.CSTNode], cst.CSTNode]
 
@@ -347,11 +350,22 @@ def _stacked_with_numbers(tree: Tree, node: cst.Call) -> Change | None:
         return None
     listed = f"({', '.join(map(tree.code, parts))})" if len(parts) > 1 else tree.code(items)
     torch = tree.torch_name(node)
-    kept = (one for one in node.args[1:] if one.keyword is not None and one.keyword.value in ("dtype", "device"))
-    options = "".join(f", {tree.code(one).rstrip(', ')}" for one in kept)
+    options = "".join(f", {option}" for option in _options_of_parts(tree, node))
     view = f".view({len(inner)}, {len(inner[0])})" if inner else ""
     made = cst.parse_expression(f"{torch}.stack([{torch}.as_tensor(value{options}) for value in {listed}]){view}")
     return lambda found: made
+
+
+def _options_of_parts(tree: Tree, node: cst.Call) -> list[str]:
+    """The options of ``torch.tensor(...)`` that its parts take over, and a device where they may be on several.
+
+    ``torch.tensor([0.0, p])`` is on the CPU, wherever ``p`` is; ``torch.stack`` takes tensors of one device only.
+    """
+    kept = [one for one in node.args[1:] if one.keyword is not None and one.keyword.value in ("dtype", "device")]
+    options = [tree.code(one).rstrip(", ") for one in kept]
+    if not any(one.startswith("device") for one in options) and _DEVICES.search(tree.module_of(node).code):
+        options.append('device="cpu"')
+    return options
 
 
 def _in_torch(tree: Tree, node: cst.Call, name: str) -> Change | None:
