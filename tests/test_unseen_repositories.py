@@ -1697,3 +1697,53 @@ def test_what_may_be_a_result_is_no_leaf(made: str) -> None:
     text = ATTACKED.replace("TAKEN", "x, y in loader").replace("FLAG", f"z = {made}\n    z.requires_grad = True")
     text = text.replace("import torchvision\n", "import torchvision\nfrom elsewhere import load\n")
     assert analyse(text.replace("USE", "z += 1"), "train.py").findings == ()
+
+
+CHAINED = """\
+import torch
+from torch import nn
+from torchvision import transforms
+
+class Centred:
+    def __init__(self, means):
+        self.means = means
+
+    def __call__(self, pictures):
+        for channel, mean in zip(pictures, self.means):
+            channel.sub_(mean)
+        return pictures
+
+def bent(pictures):
+    return pictures.exp()
+
+def moved(pictures):
+    pictures += 1
+    return pictures
+
+net = nn.Linear(8, 3)
+steps = STEPS
+table = {"attack": transforms.Compose(steps)}
+GROWN
+prepare = table["attack"]
+pictures = torch.rand(2, 8, 8, requires_grad=FLAG)
+net(prepare(pictures * 2)).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "grown", "flag", "codes"),
+    [
+        ("[Centred([0.5, 0.4])]", "", True, ["AF210"]),
+        ("[torch.clone, Centred([0.5, 0.4])]", "", True, ["AF210"]),
+        ("[bent, moved]", "", True, ["AF201"]),
+        ("[bent]", "steps.append(moved)", True, ["AF201"]),
+        ("[bent, torch.clone, moved]", "", True, []),
+        ("[moved, bent]", "", True, []),
+        ("[transforms.Resize(8), Centred([0.5, 0.4])]", "", False, []),
+        ("[Centred([0.5, 0.4])]", "", False, []),
+        ("[bent]", "steps.extend(others)", True, []),
+    ],
+)
+def test_the_programs_own_transforms_of_a_chain_are_run(steps: str, grown: str, flag: bool, codes: list[str]) -> None:
+    text = CHAINED.replace("STEPS", steps).replace("GROWN", grown).replace("FLAG", str(flag))
+    assert [finding.code for finding in analyse(text, "train.py").findings] == codes

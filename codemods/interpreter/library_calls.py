@@ -30,6 +30,7 @@ from autofix.codemods.interpreter.library import (  # noqa: F401
     queues,
     standard,
     torch,
+    torchvision,
     transforms,
     unread,
 )
