@@ -1747,3 +1747,32 @@ net(prepare(pictures * 2)).sum().backward()
 def test_the_programs_own_transforms_of_a_chain_are_run(steps: str, grown: str, flag: bool, codes: list[str]) -> None:
     text = CHAINED.replace("STEPS", steps).replace("GROWN", grown).replace("FLAG", str(flag))
     assert [finding.code for finding in analyse(text, "train.py").findings] == codes
+
+
+CLEARED = """\
+import torch
+from torch import nn
+
+class Memory:
+    def __init__(self):
+        self.rows = []
+
+    def push(self, rows):
+        for row in rows:
+            self.rows.append(row)
+
+    def clear(self):
+        self.rows = []
+
+net = nn.Linear(3, 1)
+memory = Memory()
+for _ in range(4):
+    memory.push([torch.tanh(net(torch.randn(1, 3))) for _ in range(3)])
+    for _ in range(2):
+        torch.cat(memory.rows).mean().backward()
+    memory.clear()
+"""
+
+
+def test_a_container_that_is_emptied_carries_nothing_on() -> None:
+    assert [finding.cause.line for finding in analyse(CLEARED, "train.py").findings] == [10]

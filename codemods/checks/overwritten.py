@@ -104,7 +104,7 @@ def _imported(nodes: Nodes) -> set[str]:
 def _fact(clobbered: SavedTensorModified, tape: Tape) -> Overwritten:
     node, reader = clobbered.node, clobbered.reader
     point = crossing(node.loops, clobbered.failed.loops)
-    kept = last_before(clobbered.provenance, clobbered.failed.loops, clobbered.change.clock)
+    kept = last_before(clobbered.provenance, clobbered.failed.loops, clobbered.change.clock, clobbered.node.clock)
     read = reader.operands if reader is not None else ()
     walked = node.walked if point is None else None
     shared = next((operand.node for operand in read if operand.provenance == clobbered.provenance), None)

@@ -82,7 +82,7 @@ def _fact(stale: FreedGraphUse, interp: Interpreter, serving: Collection[int]) -
     """The fact of one use; *serving* are the runs of loops over items that nothing is known about."""
     tape = interp.tape
     point = crossing(stale.freed.loops, stale.failed.loops)
-    kept = last_before(stale.provenance, stale.failed.loops, stale.freed.clock)
+    kept = last_before(stale.provenance, stale.failed.loops, stale.freed.clock, stale.node.clock)
     node, reader = stale.node, stale.reader
     certain = stale.surely and not (part_of_opaque(node) or (reader is not None and reader.opaque))
     certain = certain and not may_lead_nowhere(node, tape)

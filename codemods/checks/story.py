@@ -82,9 +82,13 @@ def carriers(provenance: tuple[StoreEvent, ...]) -> tuple[Carrier, ...]:
     return tuple(dict.fromkeys(carriers))  # a comprehension carries all items on by one statement
 
 
-def last_before(provenance: tuple[StoreEvent, ...], moment: Loops, clock: int) -> StoreEvent | None:
-    """The statement that carried the value over: the last one of an earlier iteration, or else before *clock*."""
+def last_before(provenance: tuple[StoreEvent, ...], moment: Loops, clock: int, made: int) -> StoreEvent | None:
+    """The statement that carried the value over: the last one of an earlier iteration, or else before *clock*.
+
+    What was stored before the value was *made* is the container that holds it: ``self.rows = []`` in a ``clear()``.
+    """
     ordered = sorted(provenance, key=lambda kept: kept.clock)
+    ordered = [kept for kept in ordered if kept.clock > made] or ordered
     over = [kept for kept in ordered if crossing(kept.loops, moment) is not None]
     over = [kept for kept in over if not _only_names(kept)] or over
     over = [kept for kept in over if not _is_over(kept, moment)] or over
