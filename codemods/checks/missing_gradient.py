@@ -21,7 +21,9 @@ from autofix.codemods.facts.untrained import (
     WholeFlagged,
 )
 from autofix.codemods.interpreter.protocol import Interpreter
+from autofix.codemods.interpreter.state.incidents import Incidents, Refused
 from autofix.codemods.interpreter.written import owner
+from autofix.codemods.source.sources import Site
 
 
 class MissingGradientCheck(Check):
@@ -64,16 +66,8 @@ class MissingGradientCheck(Check):
         for site, refused in incidents.refused.items():
             yield UpdateRefused(made=site.span, used=refused.statement.span, name=refused.name)
         for site, made in incidents.flags_refused.items():
-            yield FlagRefused(made=made.span, changed=site.span, name=site.source.text_of(owner(site.node)))
-        for site, (made, data) in incidents.leaves_refused.items():
-            name = site.source.text_of(owner(site.node))
-            yield LeafRefused(made=made.span, changed=site.span, data=data, name=name)
-        for site, whole in incidents.whole_flagged.items():
-            yield WholeFlagged(flagged=site.span, name=whole)
-        for site, off in incidents.hooks_refused.items():
-            guard = off.span if off is not None else None
-            name = site.source.text_of(owner(site.node))
-            yield HookRefused(hooked=site.span, guard=guard, recorded=site in incidents.hooks, name=name)
+            yield FlagRefused(made=made.span, changed=site.span, name=_owner(site))
+        yield from _refused(incidents)
 
     def explains(self, fact: Fact, other: Fact) -> bool:
         """Whether the *other* one comes of the parameter that an update replaced."""
@@ -85,3 +79,25 @@ class MissingGradientCheck(Check):
             case NoGradient(), StaleGraph():
                 return fact.made.contains(other.made)
         return False
+
+
+def _refused(incidents: Incidents) -> Iterator[Fact]:
+    """Flags and hooks that a tensor does not take."""
+    for site, leaf in incidents.leaves_refused.items():
+        made = leaf.place or site
+        yield _doubted(LeafRefused(made=made.span, changed=site.span, data=leaf.data, name=_owner(site)), leaf)
+    for site, whole in incidents.whole_flagged.items():
+        yield _doubted(WholeFlagged(flagged=site.span, name=whole.name), whole)
+    for site, hook in incidents.hooks_refused.items():
+        guard = hook.place.span if hook.place is not None else None
+        hooked = HookRefused(hooked=site.span, guard=guard, recorded=site in incidents.hooks, name=_owner(site))
+        yield _doubted(hooked, hook)
+
+
+def _doubted(fact: Fact, refused: Refused) -> Fact:
+    return fact.doubted(Doubt.SWITCH) if refused.chosen else fact
+
+
+def _owner(site: Site) -> str:
+    """The text of the tensor whose flag is set, or which is given a hook."""
+    return site.source.text_of(owner(site.node))

@@ -23,6 +23,7 @@ from autofix.codemods.interpreter import (
 )
 from autofix.codemods.interpreter.kinds.kind import Assignment, kind_of
 from autofix.codemods.interpreter.policy import varies
+from autofix.codemods.interpreter.state.incidents import Refused
 from autofix.codemods.interpreter.values import (
     Binding,
     Bound,
@@ -416,7 +417,7 @@ def set_flag(interp: Interpreter, tensor: TensorRef, wanted: Value, node: ast.ex
     site = interp.site(node)
     data = granted and gradients.is_of_data(interp, made)
     if granted:
-        interp.incidents.leaves_refused.setdefault(site, (made.site, data))
+        interp.incidents.leaves_refused.setdefault(site, Refused(bool(interp.policy.asked), made.site, data))
     else:
         interp.incidents.flags_refused.setdefault(site, made.site)
     if data or not granted:  # as it was meant

@@ -13,7 +13,7 @@ from autofix.codemods.autograd.catalogue import MAYBE_ITSELF
 from autofix.codemods.autograd.graph import Node
 from autofix.codemods.autograd.walks import leaves_under
 from autofix.codemods.interpreter import escapes, written
-from autofix.codemods.interpreter.state.incidents import MissingGradient, UnflaggedInputs
+from autofix.codemods.interpreter.state.incidents import MissingGradient, Refused, UnflaggedInputs
 from autofix.codemods.interpreter.values import Sequence, TensorRef, Value
 from autofix.codemods.source.sources import Site
 
@@ -80,7 +80,9 @@ def note_whole_created(interp: Interpreter, flagged: ast.expr, shown: ast.expr |
     if not interp.exceptions.may_be_handled:
         short = shown.func if isinstance(shown, ast.Call) else shown
         text = interp.source.text_of(short)
-        interp.incidents.whole_flagged.setdefault(interp.site(flagged), text if short is shown else f"{text}(...)")
+        chosen = bool(interp.policy.asked or interp.policy.path.entry)  # a default of the function may be whole
+        found = Refused(chosen, name=text if short is shown else f"{text}(...)")
+        interp.incidents.whole_flagged.setdefault(interp.site(flagged), found)
 
 
 def _is_data(tensor: TensorRef) -> bool:
@@ -118,7 +120,8 @@ def note_hook(interp: Interpreter, tensor: TensorRef, node: ast.expr) -> None:
     elif interp.exceptions.may_be_handled:
         interp.crash("a tensor without a graph takes no hook", "RuntimeError")
     elif tensor.cell.leaf is None and _is_data(tensor) and all(cut.how == "no_grad" for cut in cuts):
-        interp.incidents.hooks_refused.setdefault(site, None if interp.grad else interp.guard)
+        found = Refused(bool(interp.policy.asked), None if interp.grad else interp.guard)
+        interp.incidents.hooks_refused.setdefault(site, found)
 
 
 def is_of_data(interp: Interpreter, made: Node) -> bool:

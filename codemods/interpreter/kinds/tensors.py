@@ -456,7 +456,7 @@ def _has_no_gradient(interp: Interpreter, value: TensorRef) -> bool:
     if value.guessed or interp.sources.retains_gradients:
         return False
     made = value.cell.node
-    if made is not None and any(made.site == refused for refused, _ in interp.incidents.leaves_refused.values()):
+    if made is not None and any(made.site == refused.place for refused in interp.incidents.leaves_refused.values()):
         return False  # the program meant it to collect gradients
     return escapes.certainly_has_no_graph(value) or escapes.certainly_has_graph(value, leaves=False)
 

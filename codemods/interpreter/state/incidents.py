@@ -112,6 +112,18 @@ class UnflaggedInputs(NamedTuple):
     """As for :class:`UnusedInput`."""
 
 
+class Refused(NamedTuple):
+    """A flag or a hook that a tensor does not take."""
+
+    chosen: bool
+    """Whether the path answered a question before, or begins in a function whose arguments are not known."""
+    place: Site | None = None
+    """The operation that made the tensor, or the place that had turned grad mode off."""
+    data: bool = False
+    """Whether the tensor is computed of nothing but data."""
+    name: str = ""
+
+
 class MissingGradient(NamedTuple):
     """The gradient of what is no leaf, which is None."""
 
@@ -221,15 +233,14 @@ class Incidents:
     """Those among them of which a number was needed."""
     flags_refused: dict[Site, Site] = field(default_factory=dict)
     """Places that set ``requires_grad`` of what is no leaf to False, and the operations that made it."""
-    leaves_refused: dict[Site, tuple[Site, bool]] = field(default_factory=dict)
-    """Places that set ``requires_grad`` of what is no leaf to True, the operations that made it, and whether it is
-    computed of nothing but data."""
+    leaves_refused: dict[Site, Refused] = field(default_factory=dict)
+    """Places that set ``requires_grad`` of what is no leaf to True."""
     hooks: set[Site] = field(default_factory=set)
     """Calls that gave a hook to a tensor that may require grad."""
-    hooks_refused: dict[Site, Site | None] = field(default_factory=dict)
-    """Calls that gave a hook to one that does not, and the place that had turned grad mode off."""
-    whole_flagged: dict[Site, str] = field(default_factory=dict)
-    """Places that let whole numbers require grad, and the text of the tensor."""
+    hooks_refused: dict[Site, Refused] = field(default_factory=dict)
+    """Calls that gave a hook to one that does not."""
+    whole_flagged: dict[Site, Refused] = field(default_factory=dict)
+    """Places that let whole numbers require grad."""
     refused: dict[Site, MissingGradient] = field(default_factory=dict)
     """Updates whose results are assigned to a parameter of a module, which takes parameters only."""
     beside: dict[Site, Site] = field(default_factory=dict)
