@@ -24,13 +24,20 @@ KNOWN = [
     ("steps", "guard_features_ppo_advantages_normalised"),
 ]
 """Cases that once were repaired in one shape only, or wrongly."""
+UNREPAIRED = {("steps", "step_order_team_with_targets"): "the steps of all players would have to leave a function"}
+"""Cases whose other shape has no repair yet, with the reason; the mistake is told, and nothing is written."""
 CASES = cases_in(FIXTURES)
 SAMPLE = [(shape, case.name) for at, shape in enumerate(SHAPES) for case in CASES[at * 7 :: 101]]
 
 
-@pytest.mark.parametrize(("shape", "name"), sorted({*KNOWN, *SAMPLE}))
+@pytest.mark.parametrize(("shape", "name"), sorted({*KNOWN, *SAMPLE} - set(UNREPAIRED)))
 def test_another_shape_is_repaired_as_well(shape: str, name: str) -> None:
     assert differs(FIXTURES / name, shape) == ""
+
+
+@pytest.mark.parametrize(("shape", "name"), UNREPAIRED)
+def test_a_shape_without_a_repair_is_told_and_left_as_it_is(shape: str, name: str) -> None:
+    assert differs(FIXTURES / name, shape) == f"{name}: not repaired"
 
 
 PROGRAM = """

@@ -43,7 +43,7 @@ MESSAGE = re.compile(
     "|can't optimize a non-leaf"
     "|only for scalar outputs"
     "|change requires_grad flags of leaf variables"
-    "|Tensors of floating point( and complex)? dtype can require gradients"
+    "|Tensors of floating point"
     "|on a tensor that doesn't require gradient"
     "|on Tensor that has requires_grad=False"
     "|on Tensor that requires grad"
