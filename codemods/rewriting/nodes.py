@@ -41,6 +41,13 @@ def only_part(statement: cst.CSTNode | None) -> cst.BaseSmallStatement | None:
     return without_annotation(part) if isinstance(part, cst.AnnAssign) and part.value is not None else part
 
 
+def is_alone(node: cst.BaseExpression, part: cst.BaseSmallStatement | None) -> bool:
+    """Whether a small statement is nothing but *node*, or a value for it alone."""
+    if isinstance(part, cst.Assign):
+        return [one.target for one in part.targets] == [node]
+    return isinstance(part, cst.Expr) and part.value is node
+
+
 def is_docstring(statement: cst.CSTNode) -> bool:
     """Whether a statement is nothing but a text."""
     part = only_part(statement)
@@ -190,7 +197,7 @@ def parenthesised(node: cst.BaseExpression) -> cst.BaseExpression:
     return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
 
 
-def method_call(node: cst.CSTNode, name: str) -> cst.CSTNode:
+def method_call(node: cst.CSTNode, name: str) -> cst.Call:
     """``node.name()``."""
     assert isinstance(node, cst.BaseExpression)
     return cst.Call(cst.Attribute(parenthesised(node), cst.Name(name)))

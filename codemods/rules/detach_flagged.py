@@ -1,4 +1,4 @@
-"""Refused flag: ``requires_grad`` of the result of an operation is set to False."""
+"""Refused flag: ``requires_grad`` of the result of an operation is set."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import libcst as cst
 from autofix.codemods.facts.base import Fact
 from autofix.codemods.facts.untrained import FlagRefused, LeafRefused
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import method_call, only_part
+from autofix.codemods.rewriting.nodes import is_alone, method_call, only_part
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
-from autofix.codemods.rules.other_names import Place, targets_for
+from autofix.codemods.rules.other_names import Place, converted_before, targets_for
 
 
 class DetachFlagged(Codemod):
@@ -60,10 +60,10 @@ class DetachFlagged(Codemod):
             given = targets_for(owner, tree)
             if given is None or (isinstance(statement, cst.Assign) and len(statement.targets) > 1):
                 return
-            made = cst.Assign([cst.AssignTarget(one) for one in given], _detached(owner))
+            made = cst.Assign([cst.AssignTarget(one) for one in given], method_call(owner, "detach"))
             edit.change(statement, lambda _: made)
         elif isinstance(changed, cst.Call) and isinstance(owner, (cst.Call, cst.BinaryOperation)) and not alone:
-            edit.change(changed, lambda _: _detached(owner))
+            edit.change(changed, lambda _: method_call(owner, "detach"))
         else:
             return
         yield Candidate(edit.patch(), f"detach `{tree.code(owner)}`")
@@ -73,22 +73,16 @@ def _granted(fact: LeafRefused, changed: cst.BaseExpression | None, tree: Tree) 
     """The gradient of the result is kept; a result of data becomes a leaf."""
     statement = tree.statement_of(changed)
     part = only_part(statement)
-    if not isinstance(part, cst.Assign) or [one.target for one in part.targets] != [changed] or statement is None:
+    if not isinstance(changed, cst.Attribute) or statement is None or not isinstance(part, cst.Assign):
         return
-    owner = changed.value if isinstance(changed, cst.Attribute) else None
-    if not isinstance(owner, Place):
+    owner = changed.value
+    if not is_alone(changed, part) or not isinstance(owner, Place):
         return
-    name, edit = tree.code(owner), Edit(tree)
+    name = tree.code(owner)
     if not fact.data:
-        kept = method_call(owner, "retain_grad")
-        edit.change(part, lambda _: cst.Expr(cst.ensure_type(kept, cst.Call)))
-        yield Candidate(edit.patch(), f"keep the gradient of `{name}`")
+        patch = Edit(tree).change(part, lambda _: cst.Expr(method_call(owner, "retain_grad"))).patch()
+        yield Candidate(patch, f"keep the gradient of `{name}`")
         return
-    given = targets_for(owner, tree)
-    if given is not None:
-        edit.insert_before(statement, f"{' = '.join(map(tree.code, given))} = {name}.detach()")
+    edit = converted_before(statement, owner, "detach", tree)
+    if edit is not None:
         yield Candidate(edit.patch(), f"detach `{name}`, so that it is a leaf")
-
-
-def _detached(tensor: cst.BaseExpression) -> cst.Call:
-    return cst.Call(cst.Attribute(tensor, cst.Name("detach")))

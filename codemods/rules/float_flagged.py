@@ -9,10 +9,10 @@ import libcst as cst
 from autofix.codemods.facts.base import Fact
 from autofix.codemods.facts.untrained import WholeFlagged
 from autofix.codemods.rewriting.edit import Edit
-from autofix.codemods.rewriting.nodes import method_call, only_part, with_keyword
+from autofix.codemods.rewriting.nodes import is_alone, method_call, only_part, with_keyword
 from autofix.codemods.rewriting.tree import Tree
 from autofix.codemods.rules.base import Candidate, Codemod
-from autofix.codemods.rules.other_names import Place, targets_for
+from autofix.codemods.rules.other_names import Place, converted_before
 
 _TYPED = frozenset("tensor arange zeros ones full empty eye randint randperm zeros_like ones_like full_like".split())
 """Functions of torch that make a tensor of the type that ``dtype`` says."""
@@ -63,24 +63,14 @@ class FloatFlagged(Codemod):
 
 def _converted(flagged: cst.BaseExpression, owner: cst.BaseExpression, tree: Tree) -> Iterator[Candidate]:
     """The tensor becomes one of floats where it is made, or before the statement that lets it require grad."""
-    edit = Edit(tree)
     statement = tree.statement_of(flagged)
-    part = only_part(statement)
+    edit: Edit | None = None
     if isinstance(owner, cst.Call):
-        edit.change(owner, lambda _: _of_floats(owner, tree))
-    elif isinstance(owner, Place) and statement is not None and isinstance(part, (cst.Expr, cst.Assign)):
-        if isinstance(part, cst.Expr) and part.value is not flagged:
-            return
-        if isinstance(part, cst.Assign) and [one.target for one in part.targets] != [flagged]:
-            return
-        given = targets_for(owner, tree)
-        if given is None:
-            return
-        names = " = ".join(tree.code(one) for one in given)
-        edit.insert_before(statement, f"{names} = {tree.code(owner)}.float()")
-    else:
-        return
-    yield Candidate(edit.patch(), f"make `{tree.code(owner)}` of floats")
+        edit = Edit(tree).change(owner, lambda _: _of_floats(owner, tree))
+    elif isinstance(owner, Place) and statement is not None and is_alone(flagged, only_part(statement)):
+        edit = converted_before(statement, owner, "float", tree)
+    if edit is not None:
+        yield Candidate(edit.patch(), f"make `{tree.code(owner)}` of floats")
 
 
 def _data_of(call: cst.Call) -> cst.BaseExpression | None:

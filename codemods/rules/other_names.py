@@ -9,6 +9,7 @@ from __future__ import annotations
 import libcst as cst
 
 from autofix.codemods.autograd.catalogue import VIEW_ATTRIBUTES
+from autofix.codemods.rewriting.edit import Edit
 from autofix.codemods.rewriting.nodes import Statement, only_part, pairs_of
 from autofix.codemods.rewriting.tree import Tree
 
@@ -57,6 +58,18 @@ def targets_for(changed: Place, tree: Tree) -> list[Place] | None:
     if isinstance(place, cst.Name):
         return [changed, place] if _is_read_behind(place, statement, around, tree) else [changed]
     return [changed, place] if _lasts(place, around, tree) else [changed]
+
+
+def converted_before(statement: Statement, tensor: Place, method: str, tree: Tree) -> Edit | None:
+    """Every name of a tensor takes the result of a method of it before *statement*: ``x = x.float()``.
+
+    None where callers or others have names for it.
+    """
+    given = targets_for(tensor, tree)
+    if given is None:
+        return None
+    names = " = ".join(map(tree.code, given))
+    return Edit(tree).insert_before(statement, f"{names} = {tree.code(tensor)}.{method}()")
 
 
 def _lasts_until(
